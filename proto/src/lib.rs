@@ -35,19 +35,19 @@ pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descrip
 pub const BUILD: &str = env!("GRAMMATON_BUILD");
 
 /// Version of the protocol, sent in every hello; peers of another version are refused.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// Largest message that either side accepts, in bytes: a piece and its envelope.
 pub const MAX_MESSAGE: usize = payload::PIECE + 64 * 1024;
 
 /// Maximum number of tasks that a worker may compute at the same time.
-pub const MAX_SLOTS: u32 = 4096;
+pub const MAX_SLOTS: u32 = 1024;
 
 /// Maximum length of a worker's name, in bytes.
 pub const MAX_NAME: usize = 256;
 
 /// Maximum number of blobs that a worker may claim to hold: a hello is one message.
-pub const MAX_HELD: usize = 16 * 1024;
+pub const MAX_HELD: usize = 12 * 1024;
 
 /// Interval between the heartbeats of a worker.
 pub const HEARTBEAT_INTERVAL: std::time::Duration = std::time::Duration::from_secs(1);

@@ -62,6 +62,11 @@ impl Token {
         }
     }
 
+    /// The secret itself, to be passed on and never printed.
+    pub fn secret(&self) -> &str {
+        &self.0
+    }
+
     /// Value of the `authorization` header, marked as sensitive so that libraries do not log it.
     pub fn header(&self) -> MetadataValue<Ascii> {
         let header = self.bearer().parse();

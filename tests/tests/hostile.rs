@@ -61,14 +61,14 @@ enum Gets {
 
 use Does::{Acts, Carries, Greets, Tells};
 use Gets::{Broke, Nothing, Refused, Silent, Went};
-use Reason::{Malformed, Token as BadToken, Version};
+use Reason::{Malformed, OtherSession, Token as BadToken, Version};
 
 /// Reason that a refused peer receives.
 type Heard = Option<(Reason, String)>;
 type Doing = Pin<Box<dyn Future<Output = Heard> + Send>>;
 
 /// Name, behaviour and expected result of each peer.
-const CASES: [(&str, Does, Gets); 45] = [
+const CASES: [(&str, Does, Gets); 48] = [
     // Strangers.
     ("garbage on the port", Acts(|place| Box::pin(garbage(place, b"\0\x01garbage\xff"))), Nothing),
     ("a browser", Acts(|place| Box::pin(garbage(place, b"GET / HTTP/1.1\r\n\r\n"))), Nothing),
@@ -102,7 +102,22 @@ const CASES: [(&str, Does, Gets); 45] = [
     (
         "too many blobs",
         Greets(|| holding(100_000)),
-        Refused(Malformed, "slots: 1, expected 1 to 4096; held: 100000"),
+        Refused(Malformed, "slots: 1, expected 1 to 1024; held: 100000"),
+    ),
+    (
+        "leases of another session",
+        Greets(|| v1::Hello { session: vec![7; 16].into(), ..running(1) }),
+        Refused(OtherSession, "it still computes 1 tasks of another session"),
+    ),
+    (
+        "leases of no session",
+        Greets(|| running(1)),
+        Refused(Malformed, "hello.session: length 0, expected 16"),
+    ),
+    (
+        "more leases than slots",
+        Greets(|| running(18)),
+        Refused(Malformed, "hello.running: length 18, expected at most 17"),
     ),
     (
         "a heartbeat, not a hello",
@@ -481,6 +496,11 @@ fn piece(length: usize) -> from_worker::Message {
 /// A hello that claims blobs without valid names.
 fn holding(blobs: usize) -> v1::Hello {
     v1::Hello { held: vec![v1::Held::default(); blobs], ..hello() }
+}
+
+/// A hello that names leases of an earlier connection.
+fn running(leases: usize) -> v1::Hello {
+    v1::Hello { running: vec![v1::LeaseId::default(); leases], ..hello() }
 }
 
 fn four_counts() -> Answer {

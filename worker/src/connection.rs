@@ -24,8 +24,8 @@ use tonic::{Request, Streaming};
 use tracing::warn;
 
 use crate::blobs::Blobs;
-use crate::membership::Event;
-use crate::pool::Computed;
+use crate::membership::{Event, SessionLease};
+use crate::pool::{Computed, Report};
 use crate::{RunError, WorkerConfig};
 
 /// Timeout of the coordinator's welcome; many workers may join at once.
@@ -40,12 +40,14 @@ pub(crate) enum ConnectionEvent {
     Happened(Event),
     /// A task that the session that welcomed this worker assigned.
     Assigned(LeaseId, Box<Task>),
+    /// Tasks that this session withdrew.
+    Withdrawn(Vec<LeaseId>),
 }
 
 /// Messages from the driver to the coordinator.
 pub(crate) enum Message {
-    /// Answers and failures.
-    Answers(Vec<Computed>),
+    /// Reports on leases.
+    Reports(Vec<Computed>),
     /// A request for no more tasks.
     Drain,
 }
@@ -56,6 +58,8 @@ enum End {
     Refused(String),
     /// The fleet is full for now.
     Full(String),
+    /// The coordinator did not assign the tasks that the hello named.
+    OtherSession,
     /// Anything else; dialing again may help.
     Lost(String),
 }
@@ -66,7 +70,7 @@ impl From<String> for End {
     }
 }
 
-/// Leases of a connection without an answer.
+/// Leases of a connection that are not reported.
 type Assigned = Arc<Mutex<BTreeSet<LeaseId>>>;
 
 /// Dials the coordinator.
@@ -94,16 +98,17 @@ impl Dialer {
         Ok(Dialer { route, config: config.clone(), instance })
     }
 
-    /// Dials and stays connected until either side closes the connection. Dropping the sender of `messages` closes it after
-    /// all of them are sent.
+    /// Dials and stays connected until either side closes the connection. The hello names `running`, tasks of one session. Dropping the
+    /// sender of `messages` closes the connection after all of them are sent.
     pub async fn run(
         self,
+        running: Vec<SessionLease>,
         blobs: Arc<Mutex<Blobs>>,
         messages: mpsc::Receiver<Message>,
         events: mpsc::Sender<ConnectionEvent>,
     ) {
         let verdict = Verdict::default();
-        let end = match self.dial(&blobs, &verdict).await {
+        let end = match self.dial(running, &blobs, &verdict).await {
             Ok((outgoing, incoming)) => {
                 let assigned = Assigned::default();
                 let sender =
@@ -120,6 +125,7 @@ impl Dialer {
             }
             (None, End::Refused(detail)) => Event::Refused { detail },
             (None, End::Full(detail)) => Event::Full { detail },
+            (None, End::OtherSession) => Event::OtherSession,
             (None, End::Lost(detail)) => Event::Disconnected { detail },
         };
         // An error means that the driver has ended.
@@ -128,6 +134,7 @@ impl Dialer {
 
     async fn dial(
         &self,
+        running: Vec<SessionLease>,
         blobs: &Mutex<Blobs>,
         verdict: &Verdict,
     ) -> Result<(mpsc::Sender<FromWorker>, Streaming<FromCoordinator>), End> {
@@ -136,7 +143,7 @@ impl Dialer {
             .max_decoding_message_size(MAX_MESSAGE)
             .max_encoding_message_size(MAX_MESSAGE);
         let (outgoing, stream) = mpsc::channel(UNDER_WAY);
-        let hello = from_worker::Message::Hello(self.hello(blobs));
+        let hello = from_worker::Message::Hello(self.hello(running, blobs));
         // The channel is new, and has room.
         let _ = outgoing.try_send(FromWorker { message: Some(hello) });
         let mut request = Request::new(ReceiverStream::new(stream));
@@ -148,7 +155,8 @@ impl Dialer {
         Ok((outgoing, response.map_err(|status| route::why_ended(&status))?.into_inner()))
     }
 
-    fn hello(&self, blobs: &Mutex<Blobs>) -> v1::Hello {
+    fn hello(&self, running: Vec<SessionLease>, blobs: &Mutex<Blobs>) -> v1::Hello {
+        let session = running.first().map(|lease| Bytes::copy_from_slice(&lease.session.0));
         let mut blobs = blobs.lock().unwrap_or_else(PoisonError::into_inner);
         blobs.ready(MAX_HELD);
         let held = |(hash, size)| v1::Held { hash: blob::hash_to_wire(hash), size };
@@ -159,6 +167,8 @@ impl Dialer {
             cache_bytes: self.config.cache_bytes,
             held: blobs.held().map(held).collect(),
             instance: self.instance.0.to_vec().into(),
+            session: session.unwrap_or_default(),
+            running: blob::lease_ids_to_wire(running.into_iter().map(|lease| lease.id)),
         }
     }
 }
@@ -184,11 +194,13 @@ async fn send(
         let sent = match message {
             None => send_message(&outgoing, from_worker::Message::Heartbeat(v1::Heartbeat {})).await,
             Some(Message::Drain) => send_message(&outgoing, from_worker::Message::Drain(v1::Drain {})).await,
-            Some(Message::Answers(answers)) => {
-                let leases = answers.iter().map(|computed| computed.lease).collect();
+            Some(Message::Reports(mut reports)) => {
+                // The coordinator waits for confirmations, and an answer may be large.
+                reports.sort_by_key(|computed| !matches!(computed.report, Report::Withdrawn));
+                let leases = reports.iter().map(|computed| computed.lease).collect();
                 let mut sent = true;
-                for computed in answers {
-                    sent = sent && send_answer(&outgoing, computed, &assigned, &blobs).await;
+                for computed in reports {
+                    sent = sent && send_report(&outgoing, computed, &assigned, &blobs).await;
                 }
                 sent && events.send(ConnectionEvent::Happened(Event::Sent { leases })).await.is_ok()
             }
@@ -203,28 +215,31 @@ async fn send_message(outgoing: &mpsc::Sender<FromWorker>, message: from_worker:
     outgoing.send(FromWorker { message: Some(message) }).await.is_ok()
 }
 
-async fn send_answer(
+async fn send_report(
     outgoing: &mpsc::Sender<FromWorker>,
-    computed: Computed,
+    Computed { lease, report }: Computed,
     assigned: &Mutex<BTreeSet<LeaseId>>,
     blobs: &Mutex<Blobs>,
 ) -> bool {
-    let Computed { lease, answer, shard_state, busy } = computed;
-    // The coordinator may assign the next task as soon as it has the answer.
+    // The coordinator may assign the next task as soon as it has the report.
     let is_here = assigned.lock().unwrap_or_else(PoisonError::into_inner).remove(&lease.id);
+    let id = blob::lease_id_to_wire(lease.id);
+    let (payload, shard_state, busy) = match report {
+        Report::Answer { bytes, shard_state, busy } => (bytes, shard_state, busy),
+        Report::Failure(detail) => {
+            let failure = v1::Failure { id: Some(id), detail };
+            return send_message(outgoing, from_worker::Message::Failure(failure)).await;
+        }
+        Report::Withdrawn => {
+            let withdrawn = v1::Withdrawn { leases: vec![id] };
+            return send_message(outgoing, from_worker::Message::Withdrawn(withdrawn)).await;
+        }
+    };
     // Reported in the order in which blobs are stored, so that both sides agree on the content of the cache.
     let keep = |shard_state| blobs.lock().unwrap_or_else(PoisonError::into_inner).keep(shard_state);
     let kept = shard_state.filter(|_| is_here).and_then(keep);
-    let id = Some(blob::lease_id_to_wire(lease.id));
-    let payload = match answer {
-        Ok(payload) => payload,
-        Err(detail) => {
-            let failure = v1::Failure { id, detail };
-            return send_message(outgoing, from_worker::Message::Failure(failure)).await;
-        }
-    };
     let (busy_micros, extent) = (busy.as_micros() as u64, Some(payload::extent(&payload)));
-    let head = v1::AnswerHead { id, busy_micros, extent, kept };
+    let head = v1::AnswerHead { id: Some(id), busy_micros, extent, kept };
     if !send_message(outgoing, from_worker::Message::Answer(head)).await {
         return false;
     }
@@ -263,7 +278,7 @@ async fn receive(
         let message = message.ok_or_else(|| "closed by the coordinator".to_owned())?.message;
         let (head, progress) = match (message, arriving.take()) {
             (Some(from_coordinator::Message::Welcome(welcome)), None) => {
-                let session: SessionId = wire(blob::session_from_wire(&welcome.session))?;
+                let session: SessionId = wire(blob::session_from_wire("welcome.session", &welcome.session))?;
                 welcomed = true;
                 tell(events, ConnectionEvent::Happened(Event::Welcomed { session })).await?;
                 continue;
@@ -273,6 +288,11 @@ async fn receive(
             }
             (Some(from_coordinator::Message::Finished(_)), None) => {
                 tell(events, ConnectionEvent::Happened(Event::Finished)).await?;
+                continue;
+            }
+            (Some(from_coordinator::Message::Withdraw(withdraw)), None) => {
+                let leases = wire(blob::lease_ids_from_wire(withdraw.leases))?;
+                tell(events, ConnectionEvent::Withdrawn(leases)).await?;
                 continue;
             }
             (Some(from_coordinator::Message::Release(release)), None) => {
@@ -330,6 +350,7 @@ fn refused(refusal: &v1::Refusal) -> End {
     let detail = format!("the coordinator refused this worker: {said}");
     match refusal.reason() {
         refusal::Reason::TooManyMembers => End::Full(detail),
+        refusal::Reason::OtherSession => End::OtherSession,
         refusal::Reason::Unspecified
         | refusal::Reason::Version
         | refusal::Reason::Token

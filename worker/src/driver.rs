@@ -13,7 +13,7 @@ use tracing::{debug, info, warn};
 use crate::blobs::Blobs;
 use crate::connection::{ConnectionEvent, Dialer, Message};
 use crate::membership::{Action, Event, Membership, Outcome, SessionLease};
-use crate::pool::{Computed, Job, Pool};
+use crate::pool::{Computed, Pool, Report};
 use crate::{RunError, WorkerConfig};
 
 /// Time limit for sending the last answers.
@@ -56,7 +56,7 @@ pub async fn run(config: WorkerConfig, shutdown: impl Future<Output = ()>) -> Re
     let (connection_events, mut events) = mpsc::channel(16);
     let mut membership = Membership::new(config.give_up_after, std::process::id());
     let blobs = Arc::new(Mutex::new(Blobs::new(config.cache_bytes)));
-    let mut desk = Desk { pool, dialer, connection_events, messages: None, blobs, answers: BTreeMap::new() };
+    let mut desk = Desk { pool, dialer, connection_events, messages: None, blobs, reports: BTreeMap::new() };
     let mut session = None;
     let (mut terminated, mut warned) = (false, None);
     tokio::pin!(shutdown);
@@ -76,9 +76,14 @@ pub async fn run(config: WorkerConfig, shutdown: impl Future<Output = ()>) -> Re
             () = tokio::time::sleep_until(deadline.into()) => Event::Tick,
         };
         report(&event, &config, &mut warned);
-        for action in membership.handle(started.elapsed(), event) {
-            if let Some(outcome) = desk.perform(action) {
-                break 'job outcome;
+        let mut happened = vec![event];
+        while let Some(event) = happened.pop() {
+            for action in membership.handle(started.elapsed(), event) {
+                match desk.perform(action) {
+                    Performed::Done => {}
+                    Performed::Event(event) => happened.push(event),
+                    Performed::Ended(outcome) => break 'job outcome,
+                }
             }
         }
     };
@@ -90,6 +95,7 @@ pub async fn run(config: WorkerConfig, shutdown: impl Future<Output = ()>) -> Re
         Outcome::GaveUp { waited, detail } => {
             return Err(RunError::GaveUp { url: config.coordinator, waited, detail });
         }
+        Outcome::Stuck { lease, waited } => return Err(RunError::Stuck { lease, waited }),
     }
     Ok(())
 }
@@ -122,14 +128,23 @@ struct Desk {
     /// Channel to the connection, if there is one.
     messages: Option<mpsc::Sender<Message>>,
     blobs: Arc<Mutex<Blobs>>,
-    /// Answers that are computed and neither sent nor discarded.
-    answers: BTreeMap<SessionLease, Computed>,
+    /// Reports that are neither sent nor discarded.
+    reports: BTreeMap<SessionLease, Report>,
+}
+
+/// Effect of an action.
+enum Performed {
+    Done,
+    /// It led to an event at once.
+    Event(Event),
+    /// The worker ends.
+    Ended(Outcome),
 }
 
 impl Desk {
     fn keep(&mut self, computed: Vec<Computed>) -> Event {
         let leases = computed.iter().map(|computed| computed.lease).collect();
-        self.answers.extend(computed.into_iter().map(|computed| (computed.lease, computed)));
+        self.reports.extend(computed.into_iter().map(|computed| (computed.lease, computed.report)));
         Event::Computed { leases }
     }
 
@@ -141,42 +156,59 @@ impl Desk {
                     *session = Some(*welcomed);
                 }
                 if let Event::Sent { leases } = &event {
-                    self.answers.retain(|lease, _| !leases.contains(lease));
+                    self.reports.retain(|lease, _| !leases.contains(lease));
                 }
                 Some(event)
             }
             ConnectionEvent::Assigned(id, task) => {
                 let lease = SessionLease { session: (*session)?, id };
                 debug!(lease = %id, "assigned");
-                self.pool.push(Job { lease, task: *task });
+                self.pool.push(lease, *task);
                 Some(Event::Assigned { lease })
+            }
+            ConnectionEvent::Withdrawn(ids) => {
+                let session = (*session)?;
+                debug!(leases = ids.len(), "withdrawn");
+                let leases = ids.into_iter().map(|id| SessionLease { session, id }).collect();
+                Some(Event::Withdrawn { leases })
             }
         }
     }
 
-    fn perform(&mut self, action: Action) -> Option<Outcome> {
+    fn perform(&mut self, action: Action) -> Performed {
         match action {
-            Action::Dial => {
-                // The answers of one action at a time, and the drain.
+            Action::Dial(leases) => {
+                // The reports of one action at a time, and the drain.
                 let (messages, received) = mpsc::channel(2);
                 self.messages = Some(messages);
                 tokio::spawn(self.dialer.clone().run(
+                    leases,
                     self.blobs.clone(),
                     received,
                     self.connection_events.clone(),
                 ));
             }
             Action::Send(leases) => {
-                let answers = leases.iter().filter_map(|lease| self.answers.get(lease)).cloned();
-                self.post(Message::Answers(answers.collect()));
+                let computed = |lease| {
+                    let report = self.reports.get(&lease)?.clone();
+                    Some(Computed { lease, report })
+                };
+                let reports = leases.into_iter().filter_map(computed).collect();
+                self.post(Message::Reports(reports));
+            }
+            Action::Withdraw(leases) => {
+                let (computed, running): (Vec<_>, Vec<_>) =
+                    leases.into_iter().partition(|lease| self.reports.contains_key(lease));
+                self.reports.extend(computed.into_iter().map(|lease| (lease, Report::Withdrawn)));
+                return Performed::Event(self.keep(self.pool.withdraw(&running)));
             }
             Action::Discard(lease) => {
-                self.answers.remove(&lease);
+                self.reports.remove(&lease);
             }
             Action::Drain => self.post(Message::Drain),
-            Action::Stop(outcome) => return Some(outcome),
+            Action::Stop(outcome) => return Performed::Ended(outcome),
         }
-        None
+        Performed::Done
     }
 
     fn post(&mut self, message: Message) {

@@ -2,16 +2,17 @@
 //! coordinator could not rebuild.
 //!
 //! In: tasks over one stream that it opens itself. Out: their answers. Tasks are computed on separate threads, so that
-//! heartbeats never wait for them.
+//! heartbeats never wait for them; a task that the coordinator withdraws is stopped.
 //!
 //! Reading order: [`membership`] (decides), `driver` (acts), `connection` (the stream), `blobs` (the cache), `pool` (the
-//! threads).
+//! threads), [`restart`] (a process whose thread does not stop).
 
 use std::time::Duration;
 
 use proto::route::RouteError;
 use proto::tls::ClientTls;
 use proto::token::Token;
+use shared::work::lease::LeaseId;
 
 pub mod membership;
 
@@ -22,6 +23,8 @@ mod connection;
 mod blobs;
 
 mod pool;
+
+pub mod restart;
 
 pub use driver::run;
 pub use shared::work::engine::{Compute, engine};
@@ -108,6 +111,17 @@ pub enum RunError {
         waited: Duration,
         /// The last error.
         detail: String,
+    },
+    /// A thread does not stop. The process is to be replaced by a new one: its other threads are of no use to a coordinator that counts the
+    /// slot of this one as taken.
+    #[error(
+        "task {lease} did not stop within {:.0} s after the coordinator withdrew it, so its thread is lost", .waited.as_secs_f64()
+    )]
+    Stuck {
+        /// The task.
+        lease: LeaseId,
+        /// Time since its withdrawal.
+        waited: Duration,
     },
     /// The operating system refused a thread.
     #[error("cannot start a compute thread: {0}")]

@@ -11,7 +11,7 @@ use proto::tls::{ClientTls, IdentityFiles};
 use proto::token::{TOKEN_VARIABLE, Token};
 use shared::work::engine::engine_with;
 use tokio::signal::unix::{SignalKind, signal};
-use worker::WorkerConfig;
+use worker::{RunError, WorkerConfig, restart};
 
 /// Memory of static programs.
 #[cfg(target_env = "musl")]
@@ -23,6 +23,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[command(name = "grammaton-worker", version, long_version = proto::BUILD, after_help = format!(
     "Exit codes: 0 job finished, or stopped by SIGTERM or Ctrl-C (open tasks are finished first; a second signal \
     ends at once); 2 refused, given up, or bad usage.\n\
+     A thread that does not stop computing a withdrawn task makes the worker start again as a new process, with the same arguments.\n\
      The token is read from --token-file, else from {TOKEN_VARIABLE}. Logs go to standard error; GRAMMATON_LOG sets their level.\n\n\
      Examples:\n\
      \x20 grammaton-worker --coordinator http://127.0.0.1:7600\n\
@@ -70,23 +71,38 @@ struct Arguments {
 fn main() -> ExitCode {
     proto::tls::install_provider();
     let arguments = Arguments::parse();
-    let _log = match log::start(arguments.log, "info") {
+    let log = match log::start(arguments.log, "info") {
         Ok(log) => log,
         Err(error) => {
             eprintln!("error: {error}");
             return ExitCode::from(2);
         }
     };
-    match start(arguments) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            tracing::error!("{error:#}");
-            ExitCode::from(2)
-        }
+    let token = match Token::find(arguments.token_file.as_deref()) {
+        Ok(token) => token,
+        Err(error) => return fail(&error.into()),
+    };
+    let error = match start(&arguments, token.clone()) {
+        Ok(()) => return ExitCode::SUCCESS,
+        Err(error) => error,
+    };
+    if !matches!(error.downcast_ref(), Some(RunError::Stuck { .. })) {
+        return fail(&error);
     }
+    tracing::warn!("{error:#}; starting again with all threads");
+    // The log is complete before this process is replaced.
+    drop(log);
+    let error = restart::replace_process(arguments.token_file.as_deref(), token.as_ref());
+    eprintln!("error: cannot start again: {error}");
+    ExitCode::from(2)
 }
 
-fn start(arguments: Arguments) -> anyhow::Result<()> {
+fn fail(error: &anyhow::Error) -> ExitCode {
+    tracing::error!("{error:#}");
+    ExitCode::from(2)
+}
+
+fn start(arguments: &Arguments, token: Option<Token>) -> anyhow::Result<()> {
     let defaults = WorkerConfig::default();
     let identity = match (&arguments.cert, &arguments.key) {
         (Some(certificate), Some(key)) => Some(IdentityFiles { certificate, key }),
@@ -103,11 +119,11 @@ fn start(arguments: Arguments) -> anyhow::Result<()> {
         None => None,
     };
     let config = WorkerConfig {
-        coordinator: arguments.coordinator,
+        coordinator: arguments.coordinator.clone(),
         threads: arguments.threads.unwrap_or(defaults.threads),
         tls,
-        token: Token::find(arguments.token_file.as_deref())?,
-        name: arguments.name.unwrap_or_else(host_and_process),
+        token,
+        name: arguments.name.clone().unwrap_or_else(host_and_process),
         insecure: arguments.insecure,
         give_up_after: Duration::from_secs(arguments.give_up_after),
         cache_bytes: u64::from(arguments.memory) << 18,

@@ -1,19 +1,20 @@
 //! Compute threads.
 //!
-//! In: tasks. Out: encoded answers, so that the network's threads need not encode them. A panic in a computation fails the
-//! task; the thread continues.
+//! In: tasks. Out: reports: encoded answers, so that the network's threads need not encode them, failures, and confirmations that a
+//! thread no longer computes a withdrawn task. A panic in a computation fails the task; the thread continues.
 //!
-//! Answers are passed on together, as soon as they are at least as many as the tasks that wait for a thread: a message costs as much as
+//! Reports are passed on together, as soon as they are at least as many as the tasks that wait for a thread: a message costs as much as
 //! a short task. So an answer is passed on at once while no task waits, and the coordinator's next tasks arrive while the second half of
-//! a queue is computed.
+//! a queue is computed. A confirmation is passed on at once, as the coordinator waits for the slot.
 
-use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use prost::bytes::Bytes;
 use proto::convert::Wire;
+use shared::stop::{self, Stop, Stopped};
+use shared::work::queue::{Queue, Withdrawal};
 use shared::work::task::Task;
 use tokio::sync::mpsc;
 
@@ -22,43 +23,49 @@ use crate::driver::clock;
 use crate::membership::SessionLease;
 use crate::{Compute, RunError};
 
-/// A task to compute.
-pub(crate) struct Job {
-    /// The lease that it belongs to.
-    pub lease: SessionLease,
-    /// The task.
-    pub task: Task,
-}
-
-/// A computed task.
+/// The end of a task on this worker.
 #[derive(Clone)]
 pub(crate) struct Computed {
     /// The lease that it belongs to.
     pub lease: SessionLease,
-    /// The encoded answer, or the reason of the failure.
-    pub answer: Result<Bytes, String>,
-    /// The new state of the shard, if the answer has one.
-    pub shard_state: Option<KeptState>,
-    /// Compute time.
-    pub busy: Duration,
+    /// What the coordinator learns.
+    pub report: Report,
 }
 
-/// The threads; they end when it is dropped.
-pub(crate) struct Pool(Arc<Queue>);
+/// A report on a lease.
+#[derive(Clone)]
+pub(crate) enum Report {
+    /// The answer.
+    Answer {
+        /// The encoded answer.
+        bytes: Bytes,
+        /// The new state of the shard, if the answer has one.
+        shard_state: Option<KeptState>,
+        /// Compute time.
+        busy: Duration,
+    },
+    /// The reason why the task has no answer.
+    Failure(String),
+    /// The coordinator withdrew the task, which no thread computes any more.
+    Withdrawn,
+}
 
-/// Tasks for the threads, and answers that wait for further ones.
+/// The threads. When it is dropped, they stop computing and end.
+pub(crate) struct Pool(Arc<Shared>);
+
 #[derive(Default)]
-struct Queue {
+struct Shared {
     state: Mutex<State>,
     /// Notified of a new task, and of the end.
     changed: Condvar,
 }
 
+/// Tasks of the threads, and reports that wait for further ones.
 #[derive(Default)]
 struct State {
-    /// Tasks that wait for a thread; the coordinator bounds their number.
-    jobs: VecDeque<Job>,
-    /// Computed tasks that are not passed on; fewer than `jobs`, or none.
+    /// The coordinator bounds the number of tasks.
+    queue: Queue<SessionLease, Task>,
+    /// Reports that are not passed on; fewer than tasks that wait, or none.
     done: Vec<Computed>,
     closed: bool,
 }
@@ -72,43 +79,43 @@ impl Pool {
     ) -> Result<Pool, RunError> {
         let pool = Pool(Arc::default());
         for thread in 0..threads {
-            let (queue, compute, computed) = (pool.0.clone(), compute.clone(), computed.clone());
+            let (shared, compute, computed) = (pool.0.clone(), compute.clone(), computed.clone());
             std::thread::Builder::new()
                 .name(format!("compute-{thread}"))
-                .spawn(move || work(&queue, &compute, &computed))
+                .spawn(move || work(&shared, &compute, &computed))
                 .map_err(RunError::Thread)?;
         }
         Ok(pool)
     }
 
     /// Adds a task.
-    pub fn push(&self, job: Job) {
-        self.0.state().jobs.push_back(job);
+    pub fn push(&self, lease: SessionLease, task: Task) {
+        self.0.state().queue.push(lease, task);
         self.0.changed.notify_one();
+    }
+
+    /// Withdraws tasks: they do not begin, or their threads are asked to stop, or their answers are dropped. Returns the reports that are
+    /// to be passed on now; the threads report the others.
+    pub fn withdraw(&self, leases: &[SessionLease]) -> Vec<Computed> {
+        self.0.state().withdraw(leases)
     }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.0.state().closed = true;
+        let mut state = self.0.state();
+        state.closed = true;
+        state.queue.clear();
         self.0.changed.notify_all();
     }
 }
 
-impl Queue {
+impl Shared {
     /// Waits for the next task; `None` at the end.
-    fn next(&self) -> Option<Job> {
-        let waits = |state: &mut State| state.jobs.is_empty() && !state.closed;
+    fn next(&self) -> Option<(SessionLease, Task, Stop)> {
+        let waits = |state: &mut State| state.queue.n_waiting() == 0 && !state.closed;
         let state = self.changed.wait_while(self.state(), waits);
-        let mut state = state.unwrap_or_else(PoisonError::into_inner);
-        if state.closed { None } else { state.jobs.pop_front() }
-    }
-
-    /// Adds a computed task. Returns the tasks to pass on, if it is time.
-    fn finish(&self, computed: Computed) -> Option<Vec<Computed>> {
-        let mut state = self.state();
-        state.done.push(computed);
-        (state.done.len() >= state.jobs.len()).then(|| std::mem::take(&mut state.done))
+        state.unwrap_or_else(PoisonError::into_inner).queue.begin()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -116,30 +123,69 @@ impl Queue {
     }
 }
 
-fn work(queue: &Queue, compute: &Compute, computed: &mpsc::Sender<Vec<Computed>>) {
-    while let Some(Job { lease, task }) = queue.next() {
-        let begun = clock();
-        // The engine's caches hold only finished values, so a panic cannot leave them inconsistent.
-        let (answer, shard_state) = match catch_unwind(AssertUnwindSafe(|| compute(&task))) {
-            Ok(Ok(answer)) => (Ok(answer.to_bytes()), KeptState::of(&task, answer)),
-            Ok(Err(error)) => (Err(error.to_string()), None),
-            Err(_) => {
-                let panicked = "the computation panicked, which is a bug; the worker's log has the message";
-                (Err(panicked.into()), None)
+impl State {
+    /// Adds the report of a thread. Returns the reports to pass on, if it is time.
+    fn finish(&mut self, lease: SessionLease, report: Report) -> Option<Vec<Computed>> {
+        let is_withdrawn = self.queue.end(lease);
+        let report = if is_withdrawn { Report::Withdrawn } else { report };
+        self.done.push(Computed { lease, report });
+        let is_time = is_withdrawn || self.done.len() >= self.queue.n_waiting();
+        is_time.then(|| std::mem::take(&mut self.done))
+    }
+
+    fn withdraw(&mut self, leases: &[SessionLease]) -> Vec<Computed> {
+        for &lease in leases {
+            match self.queue.withdraw(lease) {
+                Withdrawal::Removed => self.done.push(Computed { lease, report: Report::Withdrawn }),
+                Withdrawal::Requested => {}
+                Withdrawal::Unknown => {
+                    let unsent = self.done.iter_mut().filter(|computed| computed.lease == lease);
+                    unsent.for_each(|computed| computed.report = Report::Withdrawn);
+                }
             }
-        };
-        let done = queue.finish(Computed { lease, answer, shard_state, busy: begun.elapsed() });
+        }
+        std::mem::take(&mut self.done)
+    }
+}
+
+fn work(shared: &Shared, compute: &Compute, computed: &mpsc::Sender<Vec<Computed>>) {
+    while let Some((lease, task, stop)) = shared.next() {
+        let report = report(compute, &task, &stop);
+        // Before the report, so that a thread that is free has no more of the task.
+        drop(task);
+        let done = shared.state().finish(lease, report);
         if done.is_some_and(|done| computed.blocking_send(done).is_err()) {
             return;
         }
     }
 }
 
+/// Computes a task unless it is stopped.
+fn report(compute: &Compute, task: &Task, stop: &Stop) -> Report {
+    let begun = clock();
+    // The engine's caches hold only finished values, so a panic cannot leave them inconsistent.
+    match catch_unwind(AssertUnwindSafe(|| stop::until(stop, || compute(task)))) {
+        Ok(Ok(Ok(answer))) => {
+            let bytes = answer.to_bytes();
+            Report::Answer { bytes, shard_state: KeptState::of(task, answer), busy: begun.elapsed() }
+        }
+        Ok(Ok(Err(error))) => Report::Failure(error.to_string()),
+        Ok(Err(Stopped)) => Report::Withdrawn,
+        Err(_) => {
+            let panicked = "the computation panicked, which is a bug; the worker's log has the message";
+            Report::Failure(panicked.into())
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
     use shared::work::lease::{Attempt, BatchId, LeaseId, SessionId, TaskIndex};
     use shared::work::shard::Shard;
-    use shared::work::task::{Named, Work};
+    use shared::work::task::{Answer, Expectation, Named, Work};
 
     use super::*;
 
@@ -148,26 +194,114 @@ mod tests {
         SessionLease { session: SessionId([0; 16]), id }
     }
 
-    #[test]
-    fn every_task_is_passed_on_once_and_an_answer_waits_only_for_more_tasks_than_answers() {
-        for n_tasks in 0..40 {
-            let queue = Queue::default();
-            for task in 0..n_tasks {
-                let shard = Named::new(Shard::Sentences(Vec::new()));
-                let task =
-                    Job { lease: lease(task), task: Task { language: None, shard, work: Work::Cover } };
-                queue.state().jobs.push_back(task);
+    fn task() -> Task {
+        Task { language: None, shard: Named::new(Shard::Sentences(Vec::new())), work: Work::Cover }
+    }
+
+    fn answer() -> Report {
+        Report::Answer { bytes: Bytes::new(), shard_state: None, busy: Duration::ZERO }
+    }
+
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Push,
+        /// A thread takes a task.
+        Begin,
+        /// The thread that began first ends its task.
+        Finish,
+        Withdraw(u32),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            3 => Just(Step::Push),
+            2 => Just(Step::Begin),
+            2 => Just(Step::Finish),
+            1 => (0..30u32).prop_map(Step::Withdraw),
+        ]
+    }
+
+    proptest! {
+        /// Law: every task is reported once; a task that was withdrawn before its thread ended is reported as withdrawn, at once if it had
+        /// not begun and when its thread is free if it had; an answer waits only for more tasks than answers.
+        #[test]
+        fn every_task_is_passed_on_once(steps in prop::collection::vec(step(), 0..120)) {
+            let mut state = State::default();
+            let (mut n_pushed, mut running, mut withdrawn) = (0, Vec::new(), BTreeSet::new());
+            let mut passed_on: Vec<Computed> = Vec::new();
+            // In the end all threads finish.
+            let end = std::iter::repeat_n([Step::Begin, Step::Finish], 2 * steps.len()).flatten();
+            for step in steps.iter().copied().chain(end) {
+                match step {
+                    Step::Push => {
+                        state.queue.push(lease(n_pushed), task());
+                        n_pushed += 1;
+                    }
+                    Step::Begin => running.extend(state.queue.begin().map(|(lease, _, stop)| (lease, stop))),
+                    Step::Finish if running.is_empty() => {}
+                    Step::Finish => {
+                        let (lease, stop) = running.remove(0);
+                        prop_assert_eq!(stop.is_requested(), withdrawn.contains(&lease));
+                        let done = state.finish(lease, answer());
+                        prop_assert!(done.is_some() || !stop.is_requested());
+                        passed_on.extend(done.into_iter().flatten());
+                    }
+                    Step::Withdraw(task) => {
+                        let is_reported = passed_on.iter().any(|computed| computed.lease == lease(task));
+                        if task < n_pushed && !is_reported {
+                            withdrawn.insert(lease(task));
+                        }
+                        passed_on.extend(state.withdraw(&[lease(task)]));
+                        let is_running = running.iter().any(|(running, _)| *running == lease(task));
+                        let is_reported = passed_on.iter().any(|computed| computed.lease == lease(task));
+                        prop_assert!(task >= n_pushed || is_running != is_reported);
+                    }
+                }
+                let (n_done, n_waiting) = (state.done.len(), state.queue.n_waiting());
+                let holds = n_done == 0 || n_done < n_waiting || matches!(step, Step::Push | Step::Begin);
+                prop_assert!(holds, "{n_done} answers wait for {n_waiting} tasks");
             }
-            let mut passed_on = Vec::new();
-            for left in (0..n_tasks as usize).rev() {
-                let lease = queue.next().unwrap().lease;
-                let computed =
-                    Computed { lease, answer: Ok(Bytes::new()), shard_state: None, busy: Duration::ZERO };
-                passed_on.extend(queue.finish(computed).into_iter().flatten().map(|done| done.lease));
-                let n_waiting = n_tasks as usize - left - passed_on.len();
-                assert!(n_waiting == 0 || n_waiting < left, "{n_waiting} answers wait for {left} tasks");
+            let reported: BTreeSet<SessionLease> = passed_on.iter().map(|computed| computed.lease).collect();
+            prop_assert_eq!(passed_on.len(), reported.len());
+            prop_assert_eq!(reported, (0..n_pushed).map(lease).collect::<BTreeSet<_>>());
+            for Computed { lease, report } in &passed_on {
+                prop_assert_eq!(matches!(report, Report::Withdrawn), withdrawn.contains(lease));
             }
-            assert_eq!(passed_on, (0..n_tasks).map(lease).collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn a_stopped_computation_is_reported_as_withdrawn_and_its_thread_goes_on() {
+        let (to_test, begun) = std::sync::mpsc::channel();
+        let compute: Compute = Arc::new(move |task| {
+            if matches!(task.work, Work::Index) {
+                to_test.send(()).unwrap();
+                loop {
+                    stop::check();
+                    std::thread::yield_now();
+                }
+            }
+            Ok(Answer::Expectation(Expectation::default()))
+        });
+        let (to_driver, mut computed) = mpsc::channel(1);
+        let pool = Pool::start(1, compute, to_driver).unwrap();
+        pool.push(lease(0), Task { work: Work::Index, ..task() });
+        begun.recv().unwrap();
+        pool.push(lease(1), task());
+        pool.push(lease(2), task());
+        // The thread is busy, so the second task has not begun.
+        let removed = pool.withdraw(&[lease(1)]);
+        assert!(
+            matches!(&removed[..], [Computed { report: Report::Withdrawn, lease: of }] if *of == lease(1))
+        );
+        assert!(pool.withdraw(&[lease(0)]).is_empty());
+        let stopped = computed.blocking_recv().unwrap();
+        assert!(
+            matches!(&stopped[..], [Computed { report: Report::Withdrawn, lease: of }] if *of == lease(0))
+        );
+        let answered = computed.blocking_recv().unwrap();
+        assert!(
+            matches!(&answered[..], [Computed { report: Report::Answer { .. }, lease: of }] if *of == lease(2))
+        );
     }
 }

@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 
 use shared::work::lease::{BatchId, InstanceId, LeaseId, SessionId, TaskIndex};
 use shared::work::task::{Answer, ContentHash};
-use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{Span, debug, info, info_span, warn};
 
@@ -21,7 +20,7 @@ use super::backlog::Backlog;
 use super::decisions::Decisions;
 use super::expulsion::{self, Expelled, Key};
 use super::fleet_events::{EventQueue, FleetEvent, Waiting};
-use super::messages::{Desk, Input, Job, NotAdmitted, Order, Progress, Submission, clock};
+use super::messages::{Desk, Given, Input, Job, NotAdmitted, Order, Progress, Submission, clock};
 use super::status::{AccountStatus, FleetStatus, MemberInfo, OldestLease};
 use super::tasks::{Open, Register};
 use super::watcher::Watcher;
@@ -120,10 +119,11 @@ pub(super) async fn run(
     let mut driver = Driver::new(&config, register.clone(), traffic.clone(), open);
     if config.local_workers > 0 {
         let slots = config.local_workers as u32;
-        let (desk, orders, _) = Desk::new(slots, false);
+        let (orders, received) = local::orders();
         let here = Machine("this process".into());
-        if let Some(member) = driver.join("local".into(), None, here, slots, Vec::new(), desk) {
-            local::start(member, config.local_workers, orders, config.compute, to_fleet.clone());
+        let desk = Desk::local(orders);
+        if let Some(member) = driver.join("local".into(), None, here, slots, (Vec::new(), Vec::new()), desk) {
+            local::start(member, config.local_workers, received, config.compute, to_fleet.clone());
         }
     }
     if let (Some(listener), Some(listen)) = (listener, config.listen) {
@@ -160,6 +160,11 @@ fn session() -> SessionId {
     let mut session = [0; 16];
     session.copy_from_slice(&blake3::hash(seed.as_bytes()).as_bytes()[..16]);
     SessionId(session)
+}
+
+/// The loss of a member whose connection takes no more orders.
+fn no_room(member: MemberId) -> Event {
+    Event::MemberLost { member, cause: Cause::Disconnected("it takes no more orders".into()) }
 }
 
 impl Batch {
@@ -222,11 +227,23 @@ impl Driver {
 
     fn handle(&mut self, input: Input) {
         match input {
-            Input::Joined { name, instance, machine, has_certificate, slots, holds, desk, reply } => {
+            Input::Joined {
+                name,
+                instance,
+                machine,
+                has_certificate,
+                slots,
+                holds,
+                running,
+                desk,
+                reply,
+            } => {
                 let keys = expulsion::keys(instance, &machine, has_certificate);
                 let admitted = match self.expelled.reason(&keys) {
                     Some(reason) => Err(NotAdmitted::Expelled(reason.to_owned())),
-                    None => self.join(name, instance, machine, slots, holds, desk).ok_or(NotAdmitted::Full),
+                    None => self
+                        .join(name, instance, machine, slots, (holds, running), desk)
+                        .ok_or(NotAdmitted::Full),
                 };
                 if let Ok(member) = admitted {
                     self.members.entry(member).and_modify(|member| member.keys = keys);
@@ -266,8 +283,7 @@ impl Driver {
             Input::Finished { reply } => {
                 self.open.send_replace(false);
                 for desk in self.members.values().filter_map(|member| member.desk.as_ref()) {
-                    // A member whose desk is closed has left already.
-                    let _ = desk.orders.try_send(Order::Leave);
+                    desk.orders.give(Order::Leave);
                 }
                 self.farewell = Some((clock() + FAREWELL, reply));
             }
@@ -282,7 +298,7 @@ impl Driver {
         instance: Option<InstanceId>,
         machine: Machine,
         slots: u32,
-        holds: Vec<ContentHash>,
+        (holds, running): (Vec<ContentHash>, Vec<LeaseId>),
         desk: Desk,
     ) -> Option<MemberId> {
         if self.n_present() >= self.max_members || self.farewell.is_some() {
@@ -310,15 +326,7 @@ impl Driver {
         let process = instance.map_or(Process::Unnamed(member), Process::Named);
         let identity = Identity { process, machine };
         self.decide(
-            Event::MemberJoined {
-                member,
-                name: told,
-                identity,
-                slots,
-                holds,
-                running: Vec::new(),
-                watched: remote,
-            },
+            Event::MemberJoined { member, name: told, identity, slots, holds, running, watched: remote },
             None,
         );
         Some(member)
@@ -397,11 +405,11 @@ impl Driver {
                 match action {
                     Action::Assign { member, lease } => {
                         if !self.assign(member, lease) {
-                            let cause = Cause::Disconnected("it takes no more orders".into());
-                            events.push(Event::MemberLost { member, cause });
+                            events.push(no_room(member));
                         }
                     }
-                    Action::Withdraw { .. } | Action::Confirm { .. } => {}
+                    Action::Withdraw { member, lease } => events.extend(self.withdraw(member, lease)),
+                    Action::Confirm { .. } => {}
                     Action::Accept { member, lease, .. } => {
                         if let Some((answer, busy)) = answer.take() {
                             let batch = lease.batch;
@@ -467,7 +475,7 @@ impl Driver {
         batch.map_or_else(Span::none, |batch| batch.span.clone())
     }
 
-    /// Sends a lease to a member. Returns false if orders of cancelled batches, which it has not taken, leave no room.
+    /// Sends a lease to a member. Returns false if there is no room for it.
     fn assign(&mut self, id: MemberId, lease: LeaseId) -> bool {
         let (shard, member) = (self.shard(lease), self.name(id));
         let Some(batch) = self.batches.get_mut(&lease.batch) else { return true };
@@ -477,9 +485,17 @@ impl Driver {
         self.tally.attempts += 1;
         let job = Job { lease, tasks: batch.tasks.clone() };
         let desk = self.members.get(&id).and_then(|member| member.desk.as_ref());
-        let sent = desk.map(|desk| desk.orders.try_send(Order::Compute(job)));
-        // A connection that has ended takes no order either; it says why itself, when it reports that the member is lost.
-        !matches!(sent, Some(Err(TrySendError::Full(_))))
+        desk.map(|desk| desk.orders.give(Order::Compute(job))) != Some(Given::Full)
+    }
+
+    /// Withdraws a lease from a member. Returns the event that follows at once.
+    fn withdraw(&self, member: MemberId, lease: LeaseId) -> Option<Event> {
+        debug!(%lease, member = self.name(member), "withdrawn");
+        match self.members.get(&member)?.desk.as_ref()?.orders.give(Order::Withdraw(lease)) {
+            Given::Taken => None,
+            Given::Withdrawn => Some(Event::Withdrawn { member, lease }),
+            Given::Full => Some(no_room(member)),
+        }
     }
 
     /// Passes an answer on to the caller. If this makes the backlog full, returns the task whose answer is processed next.
@@ -664,8 +680,10 @@ mod tests {
         let register = Arc::<Register>::default();
         let (open, _opened) = watch::channel(true);
         let mut driver = Driver::new(&FleetConfig::default(), register.clone(), Arc::default(), open);
-        let (desk, orders, _dismissed) = Desk::new(1, true);
-        let member = driver.join("alice".into(), None, Machine("here".into()), 1, Vec::new(), desk).unwrap();
+        let (desk, orders, _dismissed) = Desk::remote(1);
+        let member = driver
+            .join("alice".into(), None, Machine("here".into()), 1, (Vec::new(), Vec::new()), desk)
+            .unwrap();
         drop(orders);
         let (progress, _received) = mpsc::channel(4);
         driver.handle(Input::Submitted(Submission {

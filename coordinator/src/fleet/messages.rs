@@ -8,6 +8,7 @@ use anyhow::Result;
 use scheduler::{Account, Event, Failure, Machine, MemberId};
 use shared::work::lease::{BatchId, InstanceId, LeaseId, TaskIndex, max_leases};
 use shared::work::task::{Answer, ContentHash, Task};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::audit::{Replicas, Witness};
@@ -39,6 +40,8 @@ pub(super) enum Input {
         slots: u32,
         /// Blobs from an earlier connection that it has cached.
         holds: Vec<ContentHash>,
+        /// Leases from an earlier connection that it has not reported.
+        running: Vec<LeaseId>,
         /// The desk of the member.
         desk: Desk,
         /// Receives its id, or why it may not join.
@@ -142,23 +145,55 @@ pub(super) enum Progress {
     Cancelled,
 }
 
-/// The driver's channels to a member; dropping them dismisses the member.
+/// The driver's side of a member; dropping it dismisses the member.
 pub(super) struct Desk {
-    /// Channel with room for [`max_leases`] and the farewell.
-    pub orders: mpsc::Sender<Order>,
-    /// Channel without messages: dropping it dismisses a connection, even one that cannot send.
+    /// Takes orders.
+    pub orders: Box<dyn Orders>,
+    /// Channel without messages: dropping it dismisses a connection, even one that cannot send. `None` for threads of this process.
     #[expect(dead_code, reason = "its end is the message")]
-    dismissal: oneshot::Sender<()>,
+    dismissal: Option<oneshot::Sender<()>>,
     /// Whether the member is a remote worker.
     pub remote: bool,
 }
 
 impl Desk {
-    /// A desk for a member of `slots`, and the member's side of it.
-    pub fn new(slots: u32, remote: bool) -> (Desk, mpsc::Receiver<Order>, oneshot::Receiver<()>) {
-        let (orders, received) = mpsc::channel(max_leases(slots) + 1);
+    /// A desk for threads of this process.
+    pub fn local(orders: Box<dyn Orders>) -> Desk {
+        Desk { orders, dismissal: None, remote: false }
+    }
+
+    /// A desk for a remote worker of `slots`, and the connection's side of it.
+    pub fn remote(slots: u32) -> (Desk, mpsc::Receiver<Order>, oneshot::Receiver<()>) {
+        // A lease and its withdrawal, the late withdrawal of one that was reported before, and the farewell.
+        let (orders, received) = mpsc::channel(3 * max_leases(slots) + 1);
         let (dismissal, dismissed) = oneshot::channel();
-        (Desk { orders, dismissal, remote }, received, dismissed)
+        (Desk { orders: Box::new(orders), dismissal: Some(dismissal), remote: true }, received, dismissed)
+    }
+}
+
+/// Takes orders to a member, without waiting.
+pub(super) trait Orders: Send {
+    /// Passes an order on.
+    fn give(&self, order: Order) -> Given;
+}
+
+/// Effect of an order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Given {
+    /// The member has it, or is gone and says so itself.
+    Taken,
+    /// The withdrawn task had not begun, and will not.
+    Withdrawn,
+    /// There is no room for further orders.
+    Full,
+}
+
+impl Orders for mpsc::Sender<Order> {
+    fn give(&self, order: Order) -> Given {
+        match self.try_send(order) {
+            Err(TrySendError::Full(_)) => Given::Full,
+            Ok(()) | Err(TrySendError::Closed(_)) => Given::Taken,
+        }
     }
 }
 
@@ -166,6 +201,8 @@ impl Desk {
 pub(super) enum Order {
     /// Compute a task.
     Compute(Job),
+    /// Stop computing a task, and confirm it.
+    Withdraw(LeaseId),
     /// The job is finished.
     Leave,
 }

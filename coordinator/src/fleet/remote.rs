@@ -211,7 +211,11 @@ impl Work for Admission {
                 };
                 line.refuse(refusal::Reason::Token, &detail).await;
             } else if let Err(Refused(reason, detail)) = admission.receive(incoming, &line, &visitor).await {
-                warn!(%peer, detail, "a worker was refused");
+                match reason {
+                    // It comes back once its threads are free.
+                    refusal::Reason::OtherSession => info!(%peer, detail, "a worker has to stop tasks first"),
+                    _ => warn!(%peer, detail, "a worker was refused"),
+                }
                 line.refuse(reason, &detail).await;
             }
             tokio::spawn(dismiss_later(visitor));
@@ -256,15 +260,15 @@ impl Admission {
         let Ok(Ok(Some(FromWorker { message: Some(from_worker::Message::Hello(hello)) }))) = first else {
             return Err(Refused(refusal::Reason::Malformed, "the first message is not a hello".into()));
         };
-        let guest = greet(hello)?;
+        let guest = greet(hello, self.session)?;
         if !*self.open.borrow() {
             // It comes to a job that is done.
             line.send(from_coordinator::Message::Finished(v1::Finished {})).await;
             return Ok(());
         }
-        let (desk, orders, dismissed) = Desk::new(guest.slots, true);
+        let (desk, orders, dismissed) = Desk::remote(guest.slots);
         let (reply, joined) = oneshot::channel();
-        let Guest { name, instance, slots, holds, blob_cache } = guest;
+        let Guest { name, instance, slots, holds, running, blob_cache } = guest;
         let joining = Input::Joined {
             name,
             instance,
@@ -272,6 +276,7 @@ impl Admission {
             has_certificate: visitor.certificate.is_some(),
             slots,
             holds,
+            running,
             desk,
             reply,
         };
@@ -363,6 +368,16 @@ impl Admission {
                         let detail = printable(&failure.detail, 1000);
                         Input::Happened(Event::Failed { member, lease, detail, is_certain: false })
                     })
+                }
+                (Some(from_worker::Message::Withdrawn(withdrawn)), None) => {
+                    match blob::lease_ids_from_wire(withdrawn.leases) {
+                        Ok(leases) => {
+                            // Once the fleet has stopped, nothing is sent any more.
+                            self.confirm(member, leases).await;
+                            Ok(Input::Happened(Event::Heard { member }))
+                        }
+                        Err(error) => Err(error.into()),
+                    }
                 }
                 (Some(from_worker::Message::Drain(_)), None) => {
                     draining = true;
@@ -509,18 +524,40 @@ impl Admission {
     ) -> Cause {
         let mut next = Vec::new();
         while orders.recv_many(&mut next, AT_ONCE).await > 0 {
-            let leaves = next.iter().any(|order| matches!(order, Order::Leave));
-            let jobs = next.drain(..).filter_map(|order| match order {
-                Order::Compute(job) => Some(job),
-                Order::Leave => None,
-            });
-            let sent = self.send_jobs(member, jobs.collect(), blob_cache, line).await
+            let (mut jobs, mut withdrawn, mut unsent, mut leaves) =
+                (Vec::new(), Vec::new(), Vec::new(), false);
+            for order in next.drain(..) {
+                match order {
+                    Order::Compute(job) => jobs.push(job),
+                    Order::Leave => leaves = true,
+                    Order::Withdraw(lease) => match jobs.iter().position(|job: &Job| job.lease == lease) {
+                        Some(at) => {
+                            jobs.remove(at);
+                            unsent.push(lease);
+                        }
+                        None => withdrawn.push(lease),
+                    },
+                }
+            }
+            let sent = self.confirm(member, unsent).await
+                && send_withdrawals(withdrawn, line).await
+                && self.send_jobs(member, jobs, blob_cache, line).await
                 && (!leaves || line.send(from_coordinator::Message::Finished(v1::Finished {})).await);
             if !sent {
                 return Cause::Disconnected("closed by the worker".into());
             }
         }
         Cause::Left
+    }
+
+    /// Reports that leases are no longer computed. Returns whether the fleet goes on.
+    async fn confirm(&self, member: MemberId, leases: Vec<LeaseId>) -> bool {
+        for lease in leases {
+            if self.to_fleet.send(Input::Happened(Event::Withdrawn { member, lease })).await.is_err() {
+                return false;
+            }
+        }
+        true
     }
 
     /// Makes the tasks of `jobs` and sends them. Returns whether they could be sent.
@@ -584,6 +621,12 @@ impl Admission {
         lock(blob_cache).assign();
         line.send_payload(from_coordinator::Message::Lease(head), bytes).await
     }
+}
+
+/// Sends withdrawals, if there are any. Returns whether they could be sent.
+async fn send_withdrawals(leases: Vec<LeaseId>, line: &Line) -> bool {
+    let leases = blob::lease_ids_to_wire(leases);
+    leases.is_empty() || line.send(from_coordinator::Message::Withdraw(v1::Withdraw { leases })).await
 }
 
 /// A lease as it is sent, and its task.

@@ -149,6 +149,16 @@ pub fn lease_id_from_wire(id: Option<v1::LeaseId>) -> Result<LeaseId, WireError>
     Ok(LeaseId { batch: BatchId(batch), task: TaskIndex(task), attempt: Attempt(attempt) })
 }
 
+/// Converts ids of leases to messages.
+pub fn lease_ids_to_wire(ids: impl IntoIterator<Item = LeaseId>) -> Vec<v1::LeaseId> {
+    ids.into_iter().map(lease_id_to_wire).collect()
+}
+
+/// Converts messages to ids of leases.
+pub fn lease_ids_from_wire(ids: Vec<v1::LeaseId>) -> Result<Vec<LeaseId>, WireError> {
+    ids.into_iter().map(|id| lease_id_from_wire(Some(id))).collect()
+}
+
 /// Converts a content hash to bytes.
 pub fn hash_to_wire(hash: ContentHash) -> Bytes {
     Bytes::copy_from_slice(&hash.0)
@@ -161,9 +171,9 @@ pub fn hash_from_wire(field: &'static str, bytes: &[u8]) -> Result<ContentHash, 
     Ok(ContentHash(bytes.try_into().map_err(length)?))
 }
 
-/// Converts bytes to the id of a session.
-pub fn session_from_wire(bytes: &[u8]) -> Result<SessionId, WireError> {
+/// Converts bytes to the id of a session; errors name `field`.
+pub fn session_from_wire(field: &'static str, bytes: &[u8]) -> Result<SessionId, WireError> {
     let expected = size_of::<SessionId>() as u64;
-    let length = |_| WireError::Length { field: "welcome.session", found: bytes.len() as u64, expected };
+    let length = |_| WireError::Length { field, found: bytes.len() as u64, expected };
     Ok(SessionId(bytes.try_into().map_err(length)?))
 }

@@ -3,13 +3,14 @@
 use prost::Message;
 use proto::convert::blob::Blob;
 use proto::convert::{Wire, lease};
-use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
+use proto::v1;
+use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex, max_leases};
 use shared::work::task::{Answer, Task};
 
 /// The version of the protocol, and the hashes of the messages of every example. When the bytes of a message change, raise
 /// the version, unless only computed values in it changed, such as the draws of a sampler.
 const GOLDEN: (u32, &[&str]) = (
-    7,
+    8,
     &[
         "9b44ec46", "a9fd76cb", "a2a9ea37", "b5c157aa", "73b336ce", "271bb628", "3791d1d6", "938b139b",
         "508cc0f0", "3e8adcff", "a88cdde3", "8e4f838d", "ff27c30c", "499ff4a7", "21a1dcc2", "623d8541",
@@ -39,4 +40,21 @@ fn the_bytes_of_messages_are_those_of_the_version() {
     let hashes: Vec<String> = examples.iter().map(hash).collect();
     let found = (proto::VERSION, hashes.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(found, (GOLDEN.0, GOLDEN.1.to_vec()));
+}
+
+#[test]
+fn the_largest_hello_fits_a_message() {
+    let lease = v1::LeaseId { batch: u64::MAX, task: u32::MAX, attempt: u32::MAX };
+    let held = v1::Held { hash: vec![0; 32].into(), size: u64::MAX };
+    let hello = v1::Hello {
+        version: u32::MAX,
+        name: "n".repeat(proto::MAX_NAME),
+        slots: u32::MAX,
+        cache_bytes: u64::MAX,
+        held: vec![held; proto::MAX_HELD],
+        instance: vec![0; 16].into(),
+        session: vec![0; 16].into(),
+        running: vec![lease; max_leases(proto::MAX_SLOTS)],
+    };
+    assert!(hello.encoded_len() < proto::MAX_MESSAGE, "{}", hello.encoded_len());
 }

@@ -51,7 +51,8 @@ fn names(bytes: Bytes) {
     }
     let Ok(FromCoordinator { message: Some(message) }) = FromCoordinator::decode(bytes) else { return };
     match message {
-        from_coordinator::Message::Welcome(welcome) => drop(blob::session_from_wire(&welcome.session)),
+        from_coordinator::Message::Welcome(welcome) => drop(blob::session_from_wire("welcome.session", &welcome.session)),
+        from_coordinator::Message::Withdraw(withdraw) => drop(blob::lease_ids_from_wire(withdraw.leases)),
         from_coordinator::Message::Blob(head) => drop(blob::hash_from_wire("blob.hash", &head.hash)),
         from_coordinator::Message::Lease(head) => {
             let _ = blob::lease_id_from_wire(head.id);
@@ -115,14 +116,20 @@ pub fn seeds() -> Vec<Vec<u8>> {
         seed(0, &answered);
         seed(2, &answered);
     }
+    let leases = || vec![v1::LeaseId { batch: 1, task: 2, attempt: 3 }; 2];
     let hello = v1::Hello {
         version: proto::VERSION,
         name: "w".into(),
         slots: 2,
         cache_bytes: 9,
-        held: vec![],
+        session: Bytes::from_static(&[7; 16]),
+        running: leases(),
         ..v1::Hello::default()
     };
     seed(0, &FromWorker { message: Some(from_worker::Message::Hello(hello)) }.encode_to_vec());
+    let withdrawn = from_worker::Message::Withdrawn(v1::Withdrawn { leases: leases() });
+    seed(0, &FromWorker { message: Some(withdrawn) }.encode_to_vec());
+    let withdraw = from_coordinator::Message::Withdraw(v1::Withdraw { leases: leases() });
+    seed(2, &FromCoordinator { message: Some(withdraw) }.encode_to_vec());
     seeds
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use worker::WorkerConfig;
+use worker::{RunError, WorkerConfig, restart};
 
 fn main() -> anyhow::Result<()> {
     let mut arguments = std::env::args().skip(1);
@@ -18,5 +18,9 @@ fn main() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let result = runtime.block_on(worker::run(config, std::future::pending()));
     runtime.shutdown_background();
+    if let Err(error @ RunError::Stuck { .. }) = &result {
+        eprintln!("{error}; starting again");
+        return Err(restart::replace_process(None, None).into());
+    }
     Ok(result?)
 }

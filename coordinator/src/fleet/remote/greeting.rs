@@ -3,7 +3,7 @@
 use proto::convert::{WireError, blob};
 use proto::v1::{self, refusal};
 use proto::{MAX_HELD, MAX_NAME, MAX_SLOTS};
-use shared::work::lease::InstanceId;
+use shared::work::lease::{InstanceId, LeaseId, SessionId, max_leases};
 use shared::work::task::ContentHash;
 
 use super::printable;
@@ -18,12 +18,14 @@ pub struct Guest {
     pub instance: Option<InstanceId>,
     pub slots: u32,
     pub holds: Vec<ContentHash>,
+    /// Leases that it has not reported.
+    pub running: Vec<LeaseId>,
     pub blob_cache: BlobCache,
 }
 
-/// Checks a hello.
-pub fn greet(hello: v1::Hello) -> Result<Guest, Refused> {
-    let v1::Hello { version, name, slots, cache_bytes, held, instance } = hello;
+/// Checks a hello to the coordinator of a session.
+pub fn greet(hello: v1::Hello, own: SessionId) -> Result<Guest, Refused> {
+    let v1::Hello { version, name, slots, cache_bytes, held, instance, session, running } = hello;
     if version != proto::VERSION {
         let detail = format!(
             "the worker speaks version {version}, the coordinator {}; install the same release on both",
@@ -48,12 +50,24 @@ pub fn greet(hello: v1::Hello) -> Result<Guest, Refused> {
             return Err(Refused(refusal::Reason::Malformed, detail));
         }
     };
+    if running.len() > max_leases(slots) {
+        let detail =
+            format!("hello.running: length {}, expected at most {}", running.len(), max_leases(slots));
+        return Err(Refused(refusal::Reason::Malformed, detail));
+    }
+    let malformed = |error: WireError| Refused(refusal::Reason::Malformed, error.to_string());
+    let running = blob::lease_ids_from_wire(running).map_err(malformed)?;
+    if !running.is_empty() && blob::session_from_wire("hello.session", &session).map_err(malformed)? != own {
+        let detail =
+            format!("it still computes {} tasks of another session, which it has to stop", running.len());
+        return Err(Refused(refusal::Reason::OtherSession, detail));
+    }
     let entry = |held: v1::Held| Ok((blob::hash_from_wire("hello.held", &held.hash)?, held.size));
     let held: Result<Vec<_>, WireError> = held.into_iter().map(entry).collect();
-    let held = held.map_err(|error| Refused(refusal::Reason::Malformed, error.to_string()))?;
+    let held = held.map_err(malformed)?;
     let holds = held.iter().map(|&(hash, _)| hash).collect();
     let (name, blob_cache) = (printable(&name, 64), BlobCache::new(cache_bytes, held));
-    Ok(Guest { name, instance, slots, holds, blob_cache })
+    Ok(Guest { name, instance, slots, holds, running, blob_cache })
 }
 
 #[cfg(test)]
@@ -68,9 +82,14 @@ mod tests {
 
     #[test]
     fn a_hello_is_checked_and_its_refusal_says_why() {
-        let guest = greet(hello()).ok().unwrap();
+        let own = SessionId([7; 16]);
+        let guest = greet(hello(), own).ok().unwrap();
         assert_eq!((&guest.name[..], guest.slots), ("ab", 2));
 
+        let running = || vec![v1::LeaseId { batch: 1, task: 2, attempt: 3 }];
+        let here = Bytes::from_static(&[7; 16]);
+        let back = greet(v1::Hello { running: running(), session: here, ..hello() }, own).ok().unwrap();
+        assert_eq!(back.running.len(), 1);
         let held = v1::Held { hash: Bytes::from_static(b"short"), size: 1 };
         let cases = [
             (v1::Hello { version: 99, ..hello() }, refusal::Reason::Version, "the worker speaks version 99"),
@@ -87,9 +106,24 @@ mod tests {
                 refusal::Reason::Malformed,
                 "hello.instance: length 5, expected 16",
             ),
+            (
+                v1::Hello { running: vec![v1::LeaseId::default(); 34], ..hello() },
+                refusal::Reason::Malformed,
+                "hello.running: length 34, expected at most 33",
+            ),
+            (
+                v1::Hello { running: running(), ..hello() },
+                refusal::Reason::Malformed,
+                "hello.session: length 0, expected 16",
+            ),
+            (
+                v1::Hello { running: running(), session: Bytes::from_static(&[8; 16]), ..hello() },
+                refusal::Reason::OtherSession,
+                "it still computes 1 tasks of another session",
+            ),
         ];
         for (hello, reason, message) in cases {
-            let Refused(found, detail) = greet(hello).err().unwrap();
+            let Refused(found, detail) = greet(hello, own).err().unwrap();
             assert!(found == reason && detail.starts_with(message), "{found:?}: {detail}");
         }
     }
