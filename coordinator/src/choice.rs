@@ -8,8 +8,11 @@
 //! nearly everywhere. But a grammar that cuts words segments a text otherwise than a simpler one does. So short chains segment a part of
 //! the text, and the agreement of two grammars is the F1 of the segments of one against the other's (docs/results/segment.md).
 //!
-//! Law: the choice depends on the corpus and on what the model table says of the language, and on nothing else; so a job that
-//! goes on from a checkpoint chooses the same grammars.
+//! Trials cut long utterances, whose cost grows with the cube of their length. A grammar that then fails on the longest utterance of the corpus is
+//! left out, and a simpler one takes its place.
+//!
+//! Law: the choice depends on the corpus, on what the model table says of the language and on the share of the usual work, and on nothing else; so
+//! a job that goes on from a checkpoint chooses the same grammars.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -29,6 +32,7 @@ use crate::job::{CorpusTable, GrammarSource, Job, ModelTable};
 use crate::metrics::decoder_name;
 use crate::train::checkpoint::Checkpoints;
 use crate::train::group::Inputs;
+use crate::train::stopped::is_cancelled;
 use crate::train::train;
 
 /// Grammars, and why.
@@ -69,6 +73,17 @@ const LEVELS_AGREE: f64 = 0.7;
 const UTTERANCES: usize = 1_000;
 const SYMBOLS: usize = 15_000;
 const SWEEPS: u32 = 30;
+/// Symbols of an utterance in a trial at most; longer ones are cut.
+const LONGEST: usize = 60;
+/// Cubes of the lengths of a trial's utterances at most, in all: 1,000 utterances of 25 symbols.
+const CUBES: usize = 1_000 * 25 * 25 * 25;
+
+/// Length up to which every grammar analyses an utterance.
+const ALWAYS: usize = 200;
+/// Sweeps of the longest utterance that show whether a grammar can analyse it.
+const SWEEPS_OF_LONGEST: u32 = 2;
+/// Grammars in place of those that cannot analyse the longest utterance, or take too long for it; each costs less than the one before.
+pub const SIMPLER: [Auto; 3] = [ONE_LEVEL, Auto::COLLOC, Auto::UNIGRAM];
 
 /// The job with the grammars that are chosen for its corpus, if it leaves the choice open; `fleet` computes the trials.
 pub fn chosen(job: &Job, fleet: &dyn Map, observer: &mut dyn Observer) -> Result<Option<Job>> {
@@ -76,52 +91,109 @@ pub fn chosen(job: &Job, fleet: &dyn Map, observer: &mut dyn Observer) -> Result
         return Ok(None);
     }
     let (corpus, _) = input::corpus(&job.corpus.path, &job.corpus.options())?;
-    let Choice { grammar, voter, reason } = choose(&corpus, &job.corpus, &job.model, fleet, observer)?;
+    let Choice { grammar, voter, reason } = choose(&corpus, &job.corpus, &job.model, 1.0, fleet, observer)?;
     let voters: Vec<GrammarSource> = voter.into_iter().map(GrammarSource::Auto).collect();
     observer.on(&RunEvent::Notice(&reason))?;
     Ok(Some(job.with_grammars(GrammarSource::Auto(grammar), voters)))
 }
 
-/// The choice for a corpus that was read as `table` says. The vowels are those of `model`, or found.
+/// The choice for a corpus that was read as `table` says, by trials of a `share` of the usual work. The vowels are those of `model`, or found.
 pub fn choose(
     corpus: &Corpus,
     table: &CorpusTable,
     model: &ModelTable,
+    share: f64,
     fleet: &dyn Map,
     observer: &mut dyn Observer,
 ) -> Result<Choice> {
+    let mut trial =
+        |part: &Corpus, grammar, sweeps| trial(part, grammar, sweeps, table, model, fleet, observer);
+    let (grammars, mut reason) = by_trials(corpus, model, share, &mut trial)?;
+    let longest = (0..corpus.sentences.len()).max_by_key(|&at| corpus.sentences[at].len());
+    let Some(longest) = longest.filter(|&at| corpus.sentences[at].len() > ALWAYS) else {
+        return Ok(Choice { grammar: grammars[0], voter: grammars.get(1).copied(), reason });
+    };
+    let (utterance, line) = (corpus.subset(&[longest]), corpus.lines[longest]);
+    let n_symbols = corpus.sentences[longest].len();
+    let mut is_able = |grammar: Auto| -> Result<bool> {
+        match trial(&utterance, grammar, SWEEPS_OF_LONGEST) {
+            Ok(_) => Ok(true),
+            Err(error) if is_cancelled(&error) => Err(error),
+            Err(error) => {
+                let cause = error.root_cause();
+                write!(reason, "; without {grammar}, for line {line} of {n_symbols} symbols: {cause}")?;
+                Ok(false)
+            }
+        }
+    };
+    let able = able(&grammars, &mut is_able)?;
+    let grammar = able.first().copied().context("no grammar can analyse the longest line; split it")?;
+    Ok(Choice { grammar, voter: able.get(1).copied(), reason })
+}
+
+/// Those of `grammars` that are able to analyse the longest utterance, or else the first simpler one that is.
+fn able(grammars: &[Auto], is_able: &mut dyn FnMut(Auto) -> Result<bool>) -> Result<Vec<Auto>> {
+    let mut able = Vec::new();
+    for &grammar in grammars {
+        if is_able(grammar)? {
+            able.push(grammar);
+        }
+    }
+    let mut simpler = SIMPLER.into_iter().filter(|grammar| !grammars.contains(grammar));
+    while able.is_empty()
+        && let Some(grammar) = simpler.next()
+    {
+        if is_able(grammar)? {
+            able.push(grammar);
+        }
+    }
+    Ok(able)
+}
+
+/// The grammars for a corpus, the first of which is trained most, and the reason, whatever the length of its utterances.
+fn by_trials(
+    corpus: &Corpus,
+    model: &ModelTable,
+    share: f64,
+    trial: &mut dyn FnMut(&Corpus, Auto, u32) -> Result<Corpus>,
+) -> Result<(Vec<Auto>, String)> {
     let n_symbols = corpus.symbols.len();
     if n_symbols > MANY_SYMBOLS {
-        let reason = format!("{n_symbols} symbols are more than single sounds");
-        return Ok(Choice { grammar: Auto::COLLOC, voter: None, reason });
+        return Ok((vec![Auto::COLLOC], format!("{n_symbols} symbols are more than single sounds")));
     }
     let vowels: BTreeSet<String> = match model.vowels.trim() {
         "" => found_vowels(&corpus.sentences, &corpus.symbols),
         vowels => vowels.split_whitespace().map(str::to_owned).collect(),
     };
-    let ([grammar, voter], reason) =
-        match corpus.symbols.iter().filter(|symbol| vowels.contains(*symbol)).count() {
-            // Every word would have one syllable, or as many as symbols.
-            n if n == 0 || n == n_symbols => {
-                (MOSTLY_THREE_LEVELS, "vowels and consonants cannot be told apart".to_owned())
-            }
-            _ => {
-                let part = part(corpus);
-                let mut trial = |grammar| trial(&part, grammar, table, model, fleet, observer);
-                let three_levels = trial(THREE_LEVELS)?;
-                let share = share_of_one_syllable(&three_levels, &vowels);
-                decide(share, |grammar| Ok(agreement(&three_levels, &trial(grammar)?)))?
-            }
-        };
-    Ok(Choice { grammar, voter: Some(voter), reason })
+    let (pair, reason) = match corpus.symbols.iter().filter(|symbol| vowels.contains(*symbol)).count() {
+        // Every word would have one syllable, or as many as symbols.
+        n if n == 0 || n == n_symbols => {
+            (MOSTLY_THREE_LEVELS, "vowels and consonants cannot be told apart".to_owned())
+        }
+        _ => {
+            let part = part(corpus, share);
+            let mut trial = |grammar| trial(&part, grammar, SWEEPS);
+            let three_levels = trial(THREE_LEVELS)?;
+            let short = share_of_one_syllable(&three_levels, &vowels);
+            decide(short, |grammar| Ok(agreement(&three_levels, &trial(grammar)?)))?
+        }
+    };
+    Ok((pair.to_vec(), reason))
 }
 
-/// At most [`UTTERANCES`] utterances of at most [`SYMBOLS`] symbols in all, evenly spaced.
-fn part(corpus: &Corpus) -> Corpus {
-    let length: usize = corpus.sentences.iter().map(Vec::len).sum();
+/// Utterances for a trial of a `share` of the usual work, evenly spaced: so many that none of [`UTTERANCES`], [`SYMBOLS`] and [`CUBES`] is exceeded.
+/// Those beyond [`LONGEST`] symbols are cut.
+fn part(corpus: &Corpus, share: f64) -> Corpus {
+    let lengths = || corpus.sentences.iter().map(|sentence| sentence.len().min(LONGEST));
     let total = corpus.sentences.len();
-    let n = UTTERANCES.min((SYMBOLS * total / length.max(1)).max(1)).min(total);
-    corpus.subset(&(0..n).map(|at| at * total / n).collect::<Vec<_>>())
+    let most = |limit: usize, sum: usize| (share * (limit * total) as f64 / sum.max(1) as f64) as usize;
+    let by_symbols = most(SYMBOLS, lengths().sum());
+    let by_cubes = most(CUBES, lengths().map(|n| n.pow(3)).sum());
+    let n = most(UTTERANCES, total).min(by_symbols).min(by_cubes).clamp(1, total);
+    let mut part = corpus.subset(&(0..n).map(|at| at * total / n).collect::<Vec<_>>());
+    part.sentences.iter_mut().for_each(|sentence| sentence.truncate(LONGEST));
+    part.gold = None;
+    part
 }
 
 /// The grammars, and the reason, by the share of different words of one syllable and the agreement of three levels with another grammar.
@@ -172,15 +244,17 @@ fn found_vowels(utterances: &[Vec<u32>], symbols: &[String]) -> BTreeSet<String>
 fn trial(
     part: &Corpus,
     grammar: Auto,
+    sweeps: u32,
     table: &CorpusTable,
     model: &ModelTable,
     fleet: &dyn Map,
     observer: &mut dyn Observer,
 ) -> Result<Corpus> {
     let n = part.sentences.len();
-    observer.on(&RunEvent::Notice(&format!("trial of {grammar} on {n} utterances")))?;
+    let on = if n == 1 { "an utterance".to_owned() } else { format!("{n} utterances") };
+    observer.on(&RunEvent::Notice(&format!("trial of {grammar} on {on}")))?;
     let dir = tempfile::tempdir().context("cannot create a temporary folder")?;
-    let job = trial_job(grammar, table, model, dir.path())?;
+    let job = trial_job(grammar, sweeps, table, model, dir.path())?;
     let unit = job.corpus.options().effective_unit();
     let lines = part.sentences.iter().zip(part.segmentation());
     let lines = lines.map(|(sentence, ends)| write_line(&part.symbols, sentence, &ends, unit) + "\n");
@@ -202,10 +276,10 @@ fn trial(
 }
 
 /// The job of a trial: one chain, with what the tables say of the text and of its vowels.
-fn trial_job(grammar: Auto, table: &CorpusTable, model: &ModelTable, dir: &Path) -> Result<Job> {
+fn trial_job(grammar: Auto, sweeps: u32, table: &CorpusTable, model: &ModelTable, dir: &Path) -> Result<Job> {
     let text = format!(
         "[model]\ngrammar = \"auto:{grammar}\"\n[corpus]\npath = \"corpus.txt\"\n\
-         [inference]\nmethod = \"hastings\"\ndiscount = 0.0001\nconcentration = 10000.0\nmax_rounds = {SWEEPS}\nkeep_every = 2\n\
+         [inference]\nmethod = \"hastings\"\ndiscount = 0.0001\nconcentration = 10000.0\nmax_rounds = {sweeps}\nkeep_every = 2\n\
          [output]\ndir = \".\"\ndecoders = [\"mbr\"]\nscore_every = 0\n"
     );
     let mut job = Job::parse(&text, "the trial", dir, &[])?;
@@ -229,7 +303,41 @@ impl Observer for OfFleet<'_> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn trials_have_bounded_work(
+            lengths in proptest::collection::vec(prop_oneof![1..30_usize, 30..3_000_usize], 1..200),
+            share in 0.01..1.0,
+        ) {
+            let lines: String = lengths.iter().map(|&n| "ab".repeat(n).split_off(n) + "\n").collect();
+            let (corpus, _) = Corpus::read(lines.as_bytes(), "text", &Options::default()).unwrap();
+            let part = part(&corpus, share);
+            let n = part.sentences.len();
+            prop_assert!((1..=corpus.sentences.len()).contains(&n));
+            prop_assert!(part.sentences.iter().all(|sentence| sentence.len() <= LONGEST));
+            prop_assert!(n == 1 || n as f64 <= share * UTTERANCES as f64);
+            prop_assert_eq!(&part.sentences[0][..], &corpus.sentences[0][..lengths[0].min(LONGEST)]);
+        }
+    }
+
+    #[test]
+    fn grammars_that_cannot_analyse_the_longest_line_are_left_out() {
+        let simple = |grammar: Auto| SIMPLER.contains(&grammar);
+        let unigram = |grammar| grammar == Auto::UNIGRAM;
+        for (grammars, is_able, expected) in [
+            (MOSTLY_FUNCTION_WORDS, &(|_| true) as &dyn Fn(Auto) -> bool, MOSTLY_FUNCTION_WORDS.to_vec()),
+            (MOSTLY_THREE_LEVELS, &simple, vec![ONE_LEVEL]),
+            (MOSTLY_ONE_LEVEL, &unigram, vec![Auto::UNIGRAM]),
+            (MOSTLY_FUNCTION_WORDS, &simple, vec![ONE_LEVEL]),
+            (MOSTLY_FUNCTION_WORDS, &|_| false, vec![]),
+        ] {
+            assert_eq!(able(&grammars, &mut |grammar| Ok(is_able(grammar))).unwrap(), expected);
+        }
+    }
 
     #[test]
     fn grammars_of_more_structure_are_chosen_if_they_agree_with_simpler_ones() {

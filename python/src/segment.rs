@@ -55,7 +55,7 @@ pub fn segment_job(
         let sampling =
             Sampling { chains, sweeps, seconds, seed, workers, quiet: true, ..Sampling::default() };
         let model = model(&text, &grammar, &vowels, &sampling, Form::Text)?;
-        sampling.write_job(&text, &model, &dir)
+        sampling.write_job(&text, &model, &dir, Form::Text)
     })
 }
 

@@ -65,8 +65,8 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
             files.push((file, input::text(path, &path.display().to_string(), "affixes")?));
         }
     }
-    let (voters, reason, spent) = (Vec::new(), None, Duration::ZERO);
-    let model = ModelFile { grammar, voters, effort: EFFORT, cascade, reason, spent, keys, files };
+    let (voters, simpler, reason, spent) = (Vec::new(), Vec::new(), None, Duration::ZERO);
+    let model = ModelFile { grammar, voters, simpler, effort: EFFORT, cascade, reason, spent, keys, files };
     args.sampling.segment(&folder, &text, &model, log)
 }
 

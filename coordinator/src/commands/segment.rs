@@ -6,6 +6,7 @@
 pub mod effort;
 pub mod sampling;
 pub mod text;
+mod time_limit;
 
 use std::path::PathBuf;
 
@@ -15,15 +16,16 @@ use shared::grammar::auto::Auto;
 
 use super::Answer;
 use super::eval::UnitName;
-use crate::choice::{self, Choice};
+use super::train::FOREVER;
+use crate::choice::{self, Choice, SIMPLER};
 use crate::clock;
 use crate::events::{Observer as _, RunEvent};
-use crate::fleet::Fleet;
 use crate::job::{CorpusTable, ModelTable};
 use crate::progress::Progress;
 use effort::Effort;
 use sampling::{ModelFile, Sampling};
 use text::Text;
+use time_limit::within;
 
 /// Arguments of `segment`.
 #[derive(clap::Args, Debug)]
@@ -80,21 +82,22 @@ pub fn model(
     let keys = if vowels.is_empty() { Vec::new() } else { vec![("vowels", vowels.to_owned())] };
     let names: Vec<&str> = names.iter().map(|name| name.trim()).collect();
     let begun = clock::now();
-    let (mut grammars, effort, reason): (Vec<Auto>, Effort, Option<String>) = match names[..] {
-        [AUTO] => {
-            let Choice { grammar, voter, reason } = choose(text, vowels, sampling, log)?;
-            let effort = match voter {
-                Some(_) => Effort { chains: 2, voter_chains: Some(1), sweeps: sweeps(text) },
-                None => SHORT,
-            };
-            let grammars = std::iter::once(grammar).chain(voter).collect();
-            (grammars, effort, Some(reason))
-        }
-        _ => {
-            let grammars = names.iter().map(|name| sampling::grammar(name)).collect::<Result<_>>()?;
-            (grammars, Effort { chains: 2, voter_chains: None, sweeps: sweeps(text) }, None)
-        }
-    };
+    let (mut grammars, effort, reason, simpler): (Vec<Auto>, Effort, Option<String>, Vec<Auto>) =
+        match names[..] {
+            [AUTO] => {
+                let Choice { grammar, voter, reason } = choose(text, vowels, sampling, log)?;
+                let effort = match voter {
+                    Some(_) => Effort { chains: 2, voter_chains: Some(1), sweeps: sweeps(text) },
+                    None => SHORT,
+                };
+                let grammars = std::iter::once(grammar).chain(voter).collect();
+                (grammars, effort, Some(reason), SIMPLER.to_vec())
+            }
+            _ => {
+                let grammars = names.iter().map(|name| sampling::grammar(name)).collect::<Result<_>>()?;
+                (grammars, Effort { chains: 2, voter_chains: None, sweeps: sweeps(text) }, None, Vec::new())
+            }
+        };
     let spent = clock::now().saturating_sub(begun);
     ensure!(!grammars.is_empty(), "--grammar: name a grammar, or auto");
     let (grammar, voters) = (grammars.remove(0), grammars);
@@ -103,21 +106,32 @@ pub fn model(
     {
         bail!("--grammar: {} is there twice; name each grammar once", voters[at]);
     }
-    Ok(ModelFile { grammar, voters, effort, cascade: 0, reason, spent, keys, files: Vec::new() })
+    Ok(ModelFile { grammar, voters, simpler, effort, cascade: 0, reason, spent, keys, files: Vec::new() })
 }
 
-/// The choice of grammars for a text, by trials on a fleet of their own.
+/// The choice of grammars for a text, by trials on a fleet of their own. They take less than half of the time, if it is limited.
 fn choose(text: &Text, vowels: &str, sampling: &Sampling, log: Form) -> Result<Choice> {
     let table = CorpusTable { unit: text.corpus().unit, ..CorpusTable::default() };
     let model = ModelTable { vowels: vowels.to_owned(), ..ModelTable::default() };
     let mut progress = Progress::new(sampling.style(log));
-    let fleet = Fleet::start(sampling.fleet().config()?)?;
-    let choice = choice::choose(text.corpus(), &table, &model, &fleet, &mut progress);
-    fleet.shutdown();
-    let choice = choice?;
+    let (limit, share) = match sampling.seconds {
+        Some(seconds) => (seconds / 2, (seconds.as_secs_f64() / SECONDS_OF_TRIALS).min(1.0)),
+        None => (FOREVER, 1.0),
+    };
+    let choice = within(limit, sampling.fleet().config()?, |fleet| {
+        choice::choose(text.corpus(), &table, &model, share, fleet, &mut progress)
+    })?;
+    let choice = choice.unwrap_or_else(|| Choice {
+        grammar: SIMPLER[0],
+        voter: None,
+        reason: format!("trials take longer than half of --seconds {}", limit.as_secs_f64() * 2.0),
+    });
     progress.on(&RunEvent::Notice(&choice.reason))?;
     Ok(choice)
 }
+
+/// Time in seconds from which on trials do their usual work, some ten seconds at most; shorter times have trials of a part of it.
+const SECONDS_OF_TRIALS: f64 = 40.0;
 
 /// The number of sweeps of a chain: about as many symbols are read in all, whatever the length of the text.
 fn sweeps(text: &Text) -> u32 {
@@ -139,7 +153,7 @@ mod tests {
     use shared::data::corpus::Unit;
 
     use super::*;
-    use crate::job::Job;
+    use crate::job::{GrammarSource, Job};
 
     fn text() -> Text {
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -160,18 +174,33 @@ mod tests {
         assert!(chosen.spent > named.spent, "{:?} {:?}", chosen.spent, named.spent);
     }
 
+    /// The grammar, restarts and sweeps of the job of the text, with that time of which `spent` is over.
+    fn effort(seconds: Duration, spent: Duration, simpler: &[Auto]) -> Result<(GrammarSource, usize, usize)> {
+        let sampling =
+            Sampling { seconds: Some(seconds), workers: Some(1), quiet: true, ..Sampling::default() };
+        let dir = tempfile::tempdir().unwrap();
+        let model = ModelFile { spent, simpler: simpler.to_vec(), ..model_of("colloc-syllable", &sampling) };
+        let job = Job::load(&sampling.write_job(&text(), &model, dir.path(), Form::Text)?, &[]).unwrap();
+        let inference = &job.points[0].inference;
+        Ok((job.model.grammar, inference.restarts, inference.max_rounds))
+    }
+
     #[test]
-    fn time_spent_leaves_less_time_for_the_chains() {
-        let seconds = Duration::from_secs(1_000_000);
-        let sampling = Sampling { seconds: Some(seconds), workers: Some(1), ..Sampling::default() };
-        let effort = |spent: Duration| {
-            let dir = tempfile::tempdir().unwrap();
-            let model = ModelFile { spent, ..model_of("unigram", &sampling) };
-            let job = Job::load(&sampling.write_job(&text(), &model, dir.path()).unwrap(), &[]).unwrap();
-            let inference = &job.points[0].inference;
-            (inference.restarts, inference.max_rounds)
-        };
-        // The largest effort for a text of three lines, and the smallest one.
-        assert_eq!([Duration::ZERO, seconds, 2 * seconds].map(effort), [(16, 1_250), (2, 2), (2, 2)]);
+    fn time_without_limits_is_for_the_largest_effort() {
+        let largest = (GrammarSource::Auto(Auto::COLLOC_SYLLABLE), 16, 1_250);
+        assert_eq!(effort(Duration::from_secs(1_000_000), Duration::ZERO, &[]).unwrap(), largest);
+    }
+
+    #[test]
+    fn a_time_that_is_over_is_refused_with_the_longest_line() {
+        let seconds = Duration::from_secs(10);
+        let refused = effort(seconds, seconds, &SIMPLER).unwrap_err().to_string();
+        assert_eq!(
+            refused,
+            "--seconds 10: too short for any grammar and this text, the longest line of which, 1, has 4 symbols; give more \
+             seconds, or split long lines"
+        );
+        let refused = effort(seconds, seconds, &[]).unwrap_err().to_string();
+        assert!(refused.contains("too short for colloc-syllable and this text"), "{refused}");
     }
 }

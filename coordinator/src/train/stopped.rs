@@ -48,6 +48,11 @@ pub fn is_cancellation(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| matches!(cause.downcast_ref(), Some(FleetError::Cancelled)))
 }
 
+/// Whether a run or its preparation ended because its job was cancelled.
+pub fn is_cancelled(error: &anyhow::Error) -> bool {
+    error.is::<Stopped>() || is_cancellation(error)
+}
+
 #[cfg(test)]
 mod tests {
     use anyhow::Context as _;

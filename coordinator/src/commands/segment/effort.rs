@@ -1,5 +1,7 @@
-//! The effort of a run: chains, sweeps and kept samples, and those that fit in a time, measured on the first sweeps of its job, whose rounds are one
+//! The effort of a run: chains, sweeps and kept samples, and those that fit in a time, measured on a short run of its job, whose rounds are one
 //! sweep each.
+//!
+//! Law: with the measured costs, a run of more than two sweeps takes no more than its time.
 
 use std::time::Duration;
 
@@ -7,8 +9,9 @@ use anyhow::Result;
 
 use crate::clock;
 use crate::events::{Observer, RunEvent};
-use crate::fleet::{Fleet, FleetConfig};
+use crate::fleet::Fleet;
 use crate::job::Job;
+use crate::metrics::Timings;
 use crate::train::checkpoint::Checkpoints;
 use crate::train::group::Inputs;
 use crate::train::train;
@@ -40,40 +43,61 @@ impl Effort {
 const SAMPLES: u64 = 400;
 
 /// Sweeps that are run for the measurement. The first ones after the start are the slowest, so the last one counts.
-pub const PROBE_SWEEPS: u32 = 4;
+pub const PROBE_SWEEPS: u32 = 3;
 
-/// How many sweeps of `job` such a fleet computes in `time`, less that of the measurement; at least two. Nothing is written.
-pub fn sweeps(job: &Job, time: Duration, fleet: FleetConfig) -> Result<u32> {
-    let begun = clock::now();
-    let inputs = Inputs::load(job)?;
-    let fleet = Fleet::start(fleet)?;
-    let mut probe = Probe { n_runs: job.n_runs(), ..Probe::default() };
-    let probed = train(job, &inputs, &fleet, &mut Checkpoints::none(), &mut probe);
-    fleet.shutdown();
-    match probed {
-        Err(error) if error.is::<Measured>() => {}
-        probed => drop(probed?),
+/// Seconds that the parts of a job take.
+#[derive(Clone, Copy, Debug)]
+pub struct Cost {
+    /// Reading and preparing.
+    preparation: f64,
+    /// A sweep of every chain.
+    sweep: f64,
+    /// The segmentation by the models of all chains.
+    decoding: f64,
+}
+
+impl Cost {
+    /// The cost of `job`, which is run for [`PROBE_SWEEPS`] sweeps. Nothing is written.
+    pub fn measure(job: &Job, fleet: &Fleet) -> Result<Cost> {
+        let begun = clock::now();
+        let inputs = Inputs::load(job)?;
+        let mut last = LastSweep(0.0);
+        let outcome = train(job, &inputs, fleet, &mut Checkpoints::none(), &mut last)?;
+        let Timings { rounds, decode, .. } = outcome.timings;
+        let whole = clock::now().saturating_sub(begun).as_secs_f64();
+        let preparation = (whole - rounds - decode).max(0.0);
+        Ok(Cost { preparation, sweep: last.0, decoding: decode })
     }
-    let left = time.saturating_sub(clock::now().saturating_sub(begun));
-    let sweeps = left.as_secs_f64() / probe.of_last_round.max(f64::MIN_POSITIVE);
-    Ok((sweeps as u32).clamp(2, MAX_SWEEPS))
+
+    /// The number of sweeps that fit in `time`, at least two.
+    pub fn sweeps(self, time: Duration) -> u32 {
+        let left = time.as_secs_f64() - self.preparation - self.decoding;
+        let sweeps = left / self.sweep.max(f64::MIN_POSITIVE);
+        (sweeps as u32).clamp(2, MAX_SWEEPS)
+    }
+
+    /// The cost with so many times as many chains, of which `in_turn` times as many sweeps are computed one after the other.
+    fn times(self, chains: f64, in_turn: f64) -> Cost {
+        Cost { sweep: self.sweep * in_turn, decoding: self.decoding * chains, ..self }
+    }
 }
 
 /// Largest number of sweeps, for tiny texts whose sweeps take no time that could be measured.
 const MAX_SWEEPS: u32 = 10_000;
 
-/// Spends the time of `effort`, which has `n_chains` chains of all grammars, on more of them: threads without a chain get one, and time for more than
-/// 400 sweeps is for up to eight times as many chains, each grammar's in the same proportion.
-pub fn spread(effort: Effort, n_chains: usize, n_threads: usize) -> Effort {
+/// The effort that takes `time`, with the chains of `effort`, of which all grammars have `n_chains`, or more of them: threads without a chain get one, and
+/// time for more than 400 sweeps is for up to eight times as many chains, each grammar's in the same proportion.
+pub fn spread(effort: Effort, cost: Cost, time: Duration, n_chains: usize, n_threads: usize) -> Effort {
     // Sweeps that are computed one after the other in a round.
-    let in_turn = |times: u16| (usize::from(times) * n_chains).div_ceil(n_threads.max(1)) as u32;
+    let in_turn = |times: u16| (usize::from(times) * n_chains).div_ceil(n_threads.max(1)) as f64;
     let times_as_many = |times: u16| Effort {
         chains: effort.chains * times,
         voter_chains: effort.voter_chains.map(|n| n * times),
-        sweeps: effort.sweeps * in_turn(1) / in_turn(times),
+        sweeps: cost.times(times.into(), in_turn(times) / in_turn(1)).sweeps(time),
     };
-    let is_enough = |spread: &Effort| spread.sweeps >= effort.sweeps.min(ENOUGH_SWEEPS);
-    (2..=MOST_TIMES).rev().map(times_as_many).find(is_enough).unwrap_or(effort)
+    let least = times_as_many(1);
+    let is_enough = |spread: &Effort| spread.sweeps >= least.sweeps.min(ENOUGH_SWEEPS);
+    (2..=MOST_TIMES).rev().map(times_as_many).find(is_enough).unwrap_or(least)
 }
 
 /// Sweeps of a chain beyond which further chains are worth more than longer ones (docs/results/segment.md).
@@ -82,31 +106,15 @@ const ENOUGH_SWEEPS: u32 = 400;
 /// Largest factor of the number of chains.
 const MOST_TIMES: u16 = 8;
 
-/// Measures the last round of the probe, and ends it.
-#[derive(Default)]
-struct Probe {
-    n_runs: usize,
-    /// Seconds of the last round, of all runs together.
-    of_last_round: f64,
-    /// Runs whose last round is over.
-    n_over: usize,
-}
+/// Seconds of the last sweep of all chains.
+struct LastSweep(f64);
 
-/// The end of a probe.
-#[derive(Debug, thiserror::Error)]
-#[error("the rounds are measured")]
-struct Measured;
-
-impl Observer for Probe {
+impl Observer for LastSweep {
     fn on(&mut self, event: &RunEvent<'_>) -> Result<()> {
         if let RunEvent::RoundFinished(round) = event
             && round.round == PROBE_SWEEPS as usize
         {
-            self.of_last_round += round.seconds;
-            self.n_over += 1;
-            if self.n_over == self.n_runs {
-                return Err(Measured.into());
-            }
+            self.0 += round.seconds;
         }
         Ok(())
     }
@@ -116,10 +124,18 @@ impl Observer for Probe {
 mod tests {
     use super::*;
 
+    /// Sweeps of a second each.
+    const COST: Cost = Cost { preparation: 0.0, sweep: 1.0, decoding: 0.0 };
+
+    fn spread_over(effort: Effort, cost: Cost, seconds: u64, n_chains: usize, n_threads: usize) -> Effort {
+        spread(effort, cost, Duration::from_secs(seconds), n_chains, n_threads)
+    }
+
     #[test]
     fn chains_spread_over_the_time_and_the_threads() {
         let effort = Effort { chains: 2, voter_chains: Some(1), sweeps: 0 };
-        for (n_threads, sweeps, expected) in [
+        for (n_threads, seconds, expected) in [
+            (1, 1, (2, 1, 2)),
             (1, 399, (2, 1, 399)),
             (1, 799, (2, 1, 799)),
             (1, 800, (4, 2, 400)),
@@ -130,27 +146,31 @@ mod tests {
             (8, 1_000, (10, 5, 500)),
             (64, 2, (16, 8, 2)),
         ] {
-            let spread = spread(Effort { sweeps, ..effort }, 3, n_threads);
+            let spread = spread_over(effort, COST, seconds, 3, n_threads);
             assert_eq!(
                 (spread.chains, spread.voter_chains.unwrap(), spread.sweeps),
                 expected,
-                "{n_threads} {sweeps}"
+                "{n_threads} {seconds}"
             );
         }
     }
 
     #[test]
-    fn more_chains_take_no_more_time() {
+    fn a_run_takes_no_more_than_its_time() {
         let effort = Effort { chains: 2, voter_chains: None, sweeps: 0 };
-        for n_threads in 1..40 {
-            for sweeps in (2..MAX_SWEEPS).step_by(37) {
-                let spread = spread(Effort { sweeps, ..effort }, 2, n_threads);
-                let in_turn = |chains: u16| usize::from(chains).div_ceil(n_threads) as u32;
-                assert!(
-                    spread.sweeps * in_turn(spread.chains) <= sweeps * in_turn(2),
-                    "{n_threads} {sweeps}"
-                );
-                assert!(spread.sweeps >= sweeps.min(ENOUGH_SWEEPS), "{n_threads} {sweeps}");
+        for decoding in [0.0, 3.0, 40.0] {
+            let cost = Cost { preparation: 5.0, decoding, ..COST };
+            for n_threads in 1..40 {
+                for seconds in (50..MAX_SWEEPS).step_by(37) {
+                    let Effort { chains, sweeps, .. } =
+                        spread_over(effort, cost, seconds.into(), 2, n_threads);
+                    let in_turn = |chains: u16| usize::from(chains).div_ceil(n_threads) as f64;
+                    let of_sweeps = f64::from(sweeps) * in_turn(chains) / in_turn(2);
+                    let whole = 5.0 + decoding * f64::from(chains) / 2.0 + of_sweeps;
+                    assert!(whole <= f64::from(seconds), "{decoding} {n_threads} {seconds} {whole}");
+                    let least = cost.sweeps(Duration::from_secs(seconds.into()));
+                    assert!(sweeps >= least.min(ENOUGH_SWEEPS), "{decoding} {n_threads} {seconds}");
+                }
             }
         }
     }

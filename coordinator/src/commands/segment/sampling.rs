@@ -8,13 +8,16 @@ use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use proto::log::Form;
 use shared::grammar::auto::{Auto, NAMES};
 
-use super::effort::{self, Effort};
+use super::effort::{self, Cost, Effort};
 use super::text::Text;
+use super::time_limit::within;
+use crate::clock;
 use crate::commands::Answer;
 use crate::commands::train::{End, FleetOptions, seconds, train_job};
+use crate::events::{Observer as _, RunEvent};
 use crate::job::Job;
 use crate::nearest::nearest;
-use crate::progress::Style;
+use crate::progress::{Progress, Style};
 use crate::run::Earlier;
 use crate::streams;
 
@@ -30,7 +33,8 @@ pub struct Sampling {
     /// Number of sweeps of each chain [default: chosen with the grammar]
     #[arg(help_heading = "Sampling", long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     pub sweeps: Option<u32>,
-    /// Time for the choice of a grammar and for the sweeps in seconds, from which the numbers of sweeps and chains are estimated; job.toml has them
+    /// Time in seconds for everything: the choice of a grammar, sweeps and results. The numbers of sweeps and chains are estimated from it, and simpler
+    /// grammars take the place of those that are too slow; job.toml has what was chosen
     #[arg(help_heading = "Sampling", long, value_name = "N", conflicts_with = "sweeps", value_parser = seconds)]
     pub seconds: Option<Duration>,
     /// Seed of all random choices
@@ -48,11 +52,14 @@ pub struct Sampling {
 }
 
 /// The model of a job.
+#[derive(Clone)]
 pub struct ModelFile {
     /// The grammar.
     pub grammar: Auto,
     /// Further grammars, whose models vote with its models.
     pub voters: Vec<Auto>,
+    /// Grammars that may take its place if it takes too long.
+    pub simpler: Vec<Auto>,
     /// Number and length of its chains unless the command line says.
     pub effort: Effort,
     /// Number of prefixes and of suffixes that a first run finds; 0 without one.
@@ -66,6 +73,32 @@ pub struct ModelFile {
     /// Further files of the job, each with its name in the folder.
     pub files: Vec<(&'static str, String)>,
 }
+
+impl ModelFile {
+    /// The model, its first grammar alone in one chain, and the simpler grammars in one chain each.
+    fn simplified(&self) -> Vec<ModelFile> {
+        let alone = |&grammar| ModelFile {
+            grammar,
+            voters: Vec::new(),
+            effort: Effort { chains: 1, voter_chains: None, ..self.effort },
+            ..self.clone()
+        };
+        let simpler = self.simpler.iter().filter(|&&grammar| grammar != self.grammar);
+        std::iter::once(self.clone())
+            .chain(std::iter::once(&self.grammar).chain(simpler).map(alone))
+            .collect()
+    }
+
+    /// Its grammars, and whether they have one chain.
+    fn describe(&self) -> String {
+        let grammars = std::iter::once(&self.grammar).chain(&self.voters);
+        let grammars = grammars.map(Auto::to_string).collect::<Vec<_>>().join(" and ");
+        if self.effort.chains == 1 { format!("one chain of {grammars}") } else { grammars }
+    }
+}
+
+/// Number of sweeps below which a run is a trial.
+const FEW_SWEEPS: u32 = 10;
 
 /// The grammar of that name, with or without `auto:`.
 pub fn grammar(name: &str) -> Result<Auto> {
@@ -153,32 +186,89 @@ impl Sampling {
     /// Writes the corpus and the job of `text` to `dir`, and trains the job.
     fn train(&self, dir: &Path, text: &Text, model: &ModelFile, log: Form) -> Result<End> {
         let earlier = if self.overwrite { Earlier::Overwrite } else { Earlier::Refuse };
-        let file = self.write_job(text, model, dir)?;
+        let file = self.write_job(text, model, dir, log)?;
         train_job(&Job::load(&file, &[])?, &file, earlier, self.style(log), &self.fleet())
     }
 
     /// Writes the corpus and the job of `text` to `dir`, and returns the path of the job file.
-    pub fn write_job(&self, text: &Text, model: &ModelFile, dir: &Path) -> Result<PathBuf> {
+    pub fn write_job(&self, text: &Text, model: &ModelFile, dir: &Path, log: Form) -> Result<PathBuf> {
         check_own(dir)?;
         fs::create_dir_all(dir).with_context(|| format!("{}: cannot create the folder", dir.display()))?;
         write(dir, CORPUS, &text.corpus_file()?)?;
         model.files.iter().try_for_each(|(name, content)| write(dir, name, content))?;
-        let mut effort = self.effort(model);
-        if let Some(seconds) = self.seconds {
+        let job = match self.seconds {
+            Some(seconds) => {
+                let (model, effort) = self.fit(text, model, dir, seconds, log)?;
+                self.job(text, &model, effort)
+            }
+            None => self.job(text, model, self.effort(model)),
+        };
+        write(dir, JOB, &job)?;
+        Ok(dir.join(JOB))
+    }
+
+    /// The first of `model`, its grammar alone, and simpler ones whose short run takes at most half of the time that is left, and the effort for the rest.
+    fn fit(
+        &self,
+        text: &Text,
+        model: &ModelFile,
+        dir: &Path,
+        seconds: Duration,
+        log: Form,
+    ) -> Result<(ModelFile, Effort)> {
+        let mut progress = Progress::new(self.style(log));
+        let mut notice = |text: &str| progress.on(&RunEvent::Notice(text));
+        let begun = clock::now();
+        // Of a cascade the second run is measured; the first one has as many sweeps.
+        let n_runs = if model.cascade > 0 { 2 } else { 1 };
+        let left = || seconds.saturating_sub(model.spent + clock::now().saturating_sub(begun)) / n_runs;
+        let (line, n_symbols) = text.longest_line();
+        let candidates = model.simplified();
+        for (at, candidate) in candidates.iter().enumerate() {
+            let effort = self.effort(candidate);
             let probe = Effort { sweeps: effort::PROBE_SWEEPS, ..effort };
-            let probe = Job::parse(&self.job(text, model, probe), JOB, dir, &[])?;
-            // Of a cascade the second run is measured; the first one has as many sweeps.
-            let n_runs = if model.cascade > 0 { 2 } else { 1 };
-            let time = seconds.saturating_sub(model.spent) / n_runs;
+            let probe = Job::parse(&self.job(text, candidate, probe), JOB, dir, &[])?;
             let config = self.fleet().config()?;
             let n_threads = config.local_workers;
-            effort.sweeps = effort::sweeps(&probe, time, config)?;
-            if self.chains.is_none() {
-                effort = effort::spread(effort, probe.n_runs(), n_threads);
+            let cost = match within(left() / 2, config, |fleet| Cost::measure(&probe, fleet)) {
+                Ok(Some(cost)) => cost,
+                failed => {
+                    let cause = match failed {
+                        Err(error) if at + 1 == candidates.len() => return Err(error),
+                        Err(error) => error.root_cause().to_string(),
+                        Ok(_) => format!("too slow for --seconds {}", seconds.as_secs_f64()),
+                    };
+                    if let Some(next) = candidates.get(at + 1) {
+                        notice(&format!(
+                            "{}: {cause}; the longest line, {line}, has {n_symbols} symbols; going on with {}",
+                            candidate.describe(),
+                            next.describe()
+                        ))?;
+                    }
+                    continue;
+                }
+            };
+            // The results are written in the rest.
+            let time = left().mul_f64(0.95);
+            let effort = match self.chains {
+                Some(_) => Effort { sweeps: cost.sweeps(time), ..effort },
+                None => effort::spread(effort, cost, time, probe.n_runs(), n_threads),
+            };
+            if effort.sweeps < FEW_SWEEPS {
+                notice(&format!(
+                    "only {} sweeps of each chain fit into --seconds {}: this is a trial; give more seconds for a result",
+                    effort.sweeps,
+                    seconds.as_secs_f64()
+                ))?;
             }
+            return Ok((candidate.clone(), effort));
         }
-        write(dir, JOB, &self.job(text, model, effort))?;
-        Ok(dir.join(JOB))
+        let grammar = if model.simpler.is_empty() { model.describe() } else { "any grammar".to_owned() };
+        bail!(
+            "--seconds {}: too short for {grammar} and this text, the longest line of which, {line}, has {n_symbols} symbols; give more \
+             seconds, or split long lines",
+            seconds.as_secs_f64()
+        )
     }
 
     /// The effort of `model`, with what the command line says.

@@ -45,6 +45,13 @@ impl Text {
         self.corpus.sentences.iter().map(Vec::len).sum()
     }
 
+    /// The line of the longest utterance, and its number of symbols.
+    pub fn longest_line(&self) -> (u32, usize) {
+        let lengths = self.corpus.sentences.iter().map(Vec::len).zip(&self.corpus.lines).rev();
+        let (n_symbols, &line) = lengths.max_by_key(|(n, _)| *n).expect("a text has an utterance");
+        (line, n_symbols)
+    }
+
     /// The utterances.
     pub fn corpus(&self) -> &Corpus {
         &self.corpus
