@@ -12,7 +12,8 @@ use shared::data::corpus::{Corpus, Options, ReadError, Reader};
 use shared::data::dependency::{Document, Tags};
 use shared::data::tags::families::Families;
 use shared::data::treebank::brackets::{Entry, read};
-use shared::grammar::{Grammar, syntax};
+use shared::grammar::Grammar;
+use shared::grammar::syntax::{self, Notice};
 
 use crate::store::{self, Download};
 
@@ -70,11 +71,10 @@ pub fn reader(path: &Path, options: &Options) -> Result<Reader<'static>> {
     })
 }
 
-/// Reads the grammar at `path`; returns warnings as well.
-pub fn grammar(path: &Path) -> Result<(Grammar, Vec<String>)> {
+/// Reads the grammar at `path`; returns notices as well.
+pub fn grammar(path: &Path) -> Result<(Grammar, Vec<Notice>)> {
     let name = path.display().to_string();
-    let (grammar, notices) = syntax::parse(&text(path, &name, "grammar")?, &name)?;
-    Ok((grammar, notices.iter().map(ToString::to_string).collect()))
+    Ok(syntax::parse(&text(path, &name, "grammar")?, &name)?)
 }
 
 /// Reads the families of tags at `path`.

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, ensure};
 use shared::data::corpus::{Options, Unit};
 use shared::data::eval::Source;
+use shared::data::eval::alternatives::{LineScores, score_corpora};
 use shared::data::eval::brackets::{self, BracketScores, ByLength};
-use shared::data::eval::segmentation::score_corpora;
+use shared::data::eval::segmentation::Prf;
 
 use super::Answer;
 use crate::input;
@@ -31,7 +32,7 @@ pub enum Args {
 #[command(after_help = "Examples:\n\
     \x20 grammaton eval segmentation gold.txt results/segmentation.mbr.txt")]
 pub struct SegmentationArgs {
-    /// File of the gold segmentation
+    /// File of the gold segmentation; or of words with their analyses, as in `gladly<TAB>glad ly, gladly`, of which the best counts
     pub gold: PathBuf,
     /// File of the segmentation to score; `-` for standard input
     pub predicted: PathBuf,
@@ -102,19 +103,48 @@ fn segmentation(args: &SegmentationArgs) -> Result<Answer> {
     let options = Options { unit: args.unit.into(), max_symbols: u32::MAX, ..Options::default() };
     let (gold, _) = input::corpus(&args.gold, &options)?;
     let (predicted, _) = input::corpus(&args.predicted, &options)?;
-    let scores = Scores::from(&score_corpora(&gold, &predicted)?);
-    let text = if args.json { serde_json::to_string(&scores)? + "\n" } else { table(&scores) };
+    let scores = score_corpora(&gold, &predicted)?;
+    let text = if args.json { json(&scores)? } else { table(&scores) };
     streams::print(&text)?;
     Ok(Answer::Yes)
 }
 
-fn table(scores: &Scores) -> String {
+/// The scores as a JSON object on a line.
+fn json(scores: &LineScores) -> Result<String> {
+    #[derive(serde::Serialize)]
+    struct Line {
+        #[serde(flatten)]
+        scores: Scores,
+        boundary_by_word_precision: Option<f64>,
+        boundary_by_word_recall: Option<f64>,
+        boundary_by_word_f1: Option<f64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        analyses: Option<u64>,
+    }
+    let LineScores { whole, by_line: Prf { precision, recall, f1 }, analyses } = *scores;
+    let line = Line {
+        scores: Scores::from(&whole),
+        boundary_by_word_precision: precision,
+        boundary_by_word_recall: recall,
+        boundary_by_word_f1: f1,
+        analyses,
+    };
+    Ok(serde_json::to_string(&line)? + "\n")
+}
+
+fn table(scores: &LineScores) -> String {
     let mut text = format!("{:<22}{:>10}{:>10}{:>10}\n", "", "precision", "recall", "F1");
-    for (kind, values) in scores.kinds() {
+    let (whole, Prf { precision, recall, f1 }) = (Scores::from(&scores.whole), scores.by_line);
+    let by_line = scores.analyses.map(|_| ("boundaries by word", [precision, recall, f1]));
+    for (kind, values) in whole.kinds().into_iter().chain(by_line) {
         let [precision, recall, f1] = values.map(|score| score_text(score, 4));
         text.push_str(&format!("{kind:<22}{precision:>10}{recall:>10}{f1:>10}\n"));
     }
-    text + &format!("{} of {} sentences are exact\n", scores.exact, scores.sentences)
+    text += &format!("{} of {} sentences are exact\n", whole.exact, whole.sentences);
+    if let Some(n) = scores.analyses {
+        text += &format!("{n} gold analyses; the one that agrees best counts\n");
+    }
+    text
 }
 
 fn brackets(args: &BracketsArgs) -> Result<Answer> {

@@ -339,6 +339,10 @@ impl File {
     /// Reads the file; refuses words without a tag.
     fn read(job: &Job, path: &Path, notices: &mut Vec<String>) -> Result<File> {
         let (name, document) = input::dependencies(path, job.corpus.tags)?;
+        if let Some(first) = document.faults.first() {
+            let n = document.faults.len();
+            notices.push(format!("the heads of {n} sentences are no tree, so no heads are scored: {first}"));
+        }
         let Selection { sentences, n_empty, .. } =
             select(&document.sentences, job.corpus.punctuation(), usize::MAX);
         if n_empty > 0 {

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use shared::data::corpus::{Corpus, Format, Options, Unit, UnknownSymbol, hold_out};
 use shared::grammar::auto::Auto;
 use shared::grammar::lexicon::{Lexicon, Substrings};
+use shared::grammar::syntax::{Notice, NoticeKind};
 use shared::grammar::tree::Tree;
 use shared::grammar::unsegmented::unsegmented;
 use shared::grammar::{Grammar, SUBSTRINGS, SymbolId};
@@ -382,6 +383,7 @@ fn grammar(
     notices: &mut Vec<String>,
 ) -> Result<(Grammar, Vec<SymbolId>)> {
     let symbols = &source.end.symbols;
+    let mut partly_adapted = None;
     let (mut grammar, default_segments) = match &job.model.grammar {
         source_of @ (GrammarSource::Auto(_) | GrammarSource::Choose) => {
             let kind = source_of.made().context("internal error: no such grammar; please report it")?;
@@ -407,7 +409,9 @@ fn grammar(
                 );
             }
             let (grammar, more) = input::grammar(path)?;
-            notices.extend(more);
+            notices.extend(more.iter().map(ToString::to_string));
+            partly_adapted =
+                more.into_iter().find(|notice| matches!(notice.kind, NoticeKind::PartlyAdapted { .. }));
             let word = grammar.symbol(DEFAULT_SEGMENT).filter(|&word| grammar.is_nonterminal(word));
             (grammar, word.into_iter().collect())
         }
@@ -415,7 +419,7 @@ fn grammar(
     let of_strings: Vec<SymbolId> = grammar.substring_rules().map(|rule| grammar.rule(rule).parent).collect();
     match job.model.kind {
         ModelKind::Adaptor => {
-            refuse_without_adaptors(job, &grammar)?;
+            refuse_without_adaptors(job, &grammar, partly_adapted.as_ref())?;
             if let Some(&symbol) = of_strings.first() {
                 bail!(
                     "{}: `{} --> {SUBSTRINGS}` needs model.kind = \"pcfg\"",
@@ -595,8 +599,11 @@ fn same_rules(one: &Grammar, other: &Grammar) -> bool {
     rules(one) == rules(other)
 }
 
-fn refuse_without_adaptors(job: &Job, grammar: &Grammar) -> Result<()> {
+fn refuse_without_adaptors(job: &Job, grammar: &Grammar, partly_adapted: Option<&Notice>) -> Result<()> {
     if grammar.adapted().next().is_none() {
+        if let Some(notice) = partly_adapted {
+            bail!("{notice}; so no nonterminal is adapted, and there is nothing to train");
+        }
         bail!(
             "{}: no nonterminal is adapted, so there is nothing to train; leave the numbers before its rules away, as in \
              `Word --> Chars`, to adapt one, or train it as it is with model.kind = \"pcfg\"",

@@ -135,6 +135,9 @@ pub enum UnknownSymbolProblem {
     /// A name that the grammar lacks.
     #[error("add a rule that has it as a child, or correct the text")]
     Absent,
+    /// A terminal of that name in quotes.
+    #[error("it has one in quotes, which are part of its name; leave them away in the grammar")]
+    Quoted,
     /// A nonterminal of that name.
     #[error("it is a nonterminal; rename that")]
     Nonterminal,
@@ -183,6 +186,9 @@ impl Corpus {
             grammar.symbols.iter().zip(0..).map(|(name, id)| (name.as_str(), SymbolId(id))).collect();
         let known: Vec<Option<SymbolId>> =
             self.symbols.iter().map(|name| ids.get(name.as_str()).copied()).collect();
+        let is_quoted = move |name: &str| {
+            ['"', '\''].iter().any(|quote| ids.contains_key(format!("{quote}{name}{quote}").as_str()))
+        };
         let terminal = move |at: usize, symbol: u32| match known[symbol as usize] {
             Some(id) if !grammar.is_nonterminal(id) => Ok(id),
             found => Err(UnknownSymbol {
@@ -192,6 +198,7 @@ impl Corpus {
                 symbol: self.symbols[symbol as usize].clone(),
                 problem: match found {
                     Some(_) => UnknownSymbolProblem::Nonterminal,
+                    None if is_quoted(&self.symbols[symbol as usize]) => UnknownSymbolProblem::Quoted,
                     None => UnknownSymbolProblem::Absent,
                 },
             }),

@@ -46,6 +46,8 @@ pub struct Sentence {
 pub struct Document {
     /// The sentences, in the order of the file.
     pub sentences: Vec<Sentence>,
+    /// Why some sentences have no heads although the file gives them: these are no tree. In the order of the file.
+    pub faults: Vec<ReadError>,
     /// The file, decompressed.
     text: String,
     /// By sentence and word: the bytes of its head in `text`; empty, at the end of a line, where the file has no column of heads.

@@ -1,5 +1,6 @@
 //! Scores of analyses against gold ones, of outputs and of chains against each other.
 
+pub mod alternatives;
 pub mod brackets;
 pub mod chains;
 pub mod dependencies;

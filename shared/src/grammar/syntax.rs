@@ -24,14 +24,15 @@
 //! - `-->` must be preceded by white space; a child may follow it at once. White space is any of Unicode's.
 //! - A parent may be quoted, `'a b'`, or use backslashes; children are taken literally.
 //!
-//! Differences from py-cfg: a line whose first character is `#` is a comment (inside a rule `#` is a terminal);
+//! Differences from py-cfg: a line whose first character is `#` is a comment. Inside a rule a word that begins with `#` is a symbol if it is somewhere a
+//! parent or an only child; else what follows it is a comment (noticed) if none of its words is a symbol of the grammar, and an error otherwise;
 //! empty right-hand sides, unary cycles, and symbols that are unreachable or derive nothing are errors; the last word
 //! before `-->` is the parent, so that `3W` is a symbol (py-cfg reads a weight 3 of `W`; noticed), while a parent
 //! that is all number must be quoted; names with white space are errors, since no child could refer to them.
 
 use std::fmt;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::check::{Defect, Place};
 use super::{Adaptor, Grammar, Rule, SymbolId};
@@ -132,6 +133,14 @@ pub enum GrammarErrorKind {
     /// A backslash with nothing behind it.
     #[error("expected a character after the backslash, found the end of the line")]
     OpenEscape,
+    /// A `#` inside of a rule that may be a symbol or begin a comment.
+    #[error(
+        "`{found}` may be a symbol or begin a comment; put a comment on a line of its own, or give the symbol a rule as its only child, as in `Mark --> {found}`"
+    )]
+    AmbiguousComment {
+        /// The word that begins with `#`.
+        found: String,
+    },
     /// Well written, but not a valid grammar.
     #[error(transparent)]
     Defect(#[from] Defect),
@@ -174,6 +183,16 @@ pub enum NoticeKind {
         /// The parent.
         name: String,
     },
+    /// Rules of one parent with and without a discount, the first of which are not adapted.
+    PartlyAdapted {
+        /// The parent.
+        name: String,
+    },
+    /// A comment behind a rule.
+    Comment {
+        /// The comment.
+        found: String,
+    },
     /// An adapted nonterminal that occurs below itself.
     RecursiveAdapted {
         /// The nonterminal.
@@ -205,6 +224,12 @@ impl fmt::Display for NoticeKind {
             NoticeKind::AdaptorChanged { name } => {
                 write!(f, "an earlier rule of `{name}` has another discount or concentration; this one holds")
             }
+            NoticeKind::PartlyAdapted { name } => write!(
+                f,
+                "a rule of `{name}` has discount 1 (not adapted) and this one has none (adapted); the 1 holds for all of them: to adapt `{name}`, \
+                 leave the discount away in all its rules"
+            ),
+            NoticeKind::Comment { found } => write!(f, "`{found}` is read as a comment"),
             NoticeKind::RecursiveAdapted { name } => write!(
                 f,
                 "the adapted nonterminal `{name}` occurs below itself; variational inference allows it, but a \
@@ -239,6 +264,7 @@ pub fn parse(text: &str, source_name: &str) -> Result<(Grammar, Vec<Notice>), Gr
             notices.extend(noticed);
         }
     }
+    comments(&mut lines, &mut notices).map_err(|(at, kind)| error(at, kind))?;
     let assembled = assemble(&lines, &mut notices);
     let grammar = assembled.grammar;
     grammar.check().map_err(|defect| {
@@ -462,6 +488,32 @@ fn no_arrow(words: &[Word], first: Position) -> Failure {
     (first, GrammarErrorKind::NoArrow)
 }
 
+/// Removes comments behind rules: all from a word on that begins with `#`, is never a parent or an only child, and is followed by words that no rule has.
+fn comments(lines: &mut [Line<'_>], notices: &mut Vec<Noticed>) -> Result<(), Failure> {
+    let begins = |(_, child): &(Position, &str)| child.starts_with('#');
+    let n_children = |line: &Line<'_>| line.children.iter().position(begins).unwrap_or(line.children.len());
+    let mut symbols: FxHashSet<String> = lines.iter().map(|line| line.parent.clone()).collect();
+    for line in lines.iter() {
+        let known = if line.children.len() == 1 { 1 } else { n_children(line) };
+        symbols.extend(line.children[..known].iter().map(|&(_, child)| child.to_owned()));
+    }
+    for line in lines {
+        let Some(at) = line.children.iter().position(|child| begins(child) && !symbols.contains(child.1))
+        else {
+            continue;
+        };
+        let comment = line.children.split_off(at);
+        let (position, found) = comment[0];
+        let is_known = |(_, word): &(Position, &str)| symbols.contains(*word);
+        if at == 0 || comment.len() == 1 && found == "#" || comment[1..].iter().any(is_known) {
+            return Err((position, GrammarErrorKind::AmbiguousComment { found: found.to_owned() }));
+        }
+        let found = comment.iter().map(|&(_, word)| word).collect::<Vec<_>>().join(" ");
+        notices.push((position, NoticeKind::Comment { found }));
+    }
+    Ok(())
+}
+
 /// A grammar, not yet checked, and where its parts were written.
 struct Assembled {
     grammar: Grammar,
@@ -516,6 +568,10 @@ fn assemble(lines: &[Line<'_>], notices: &mut Vec<Noticed>) -> Assembled {
                 rules.push(Rule { parent: SymbolId(parent as u32), children, alpha: line.alpha });
                 rules_at.push(line.at);
             }
+        }
+        let without = lines.iter().find(|line| line.discount.is_none()).filter(|_| discount == Some(1.0));
+        if let Some(line) = without {
+            notices.push((line.at, NoticeKind::PartlyAdapted { name: line.parent.clone() }));
         }
         adaptors.push((discount != Some(1.0)).then_some(Adaptor { discount, concentration }));
     }

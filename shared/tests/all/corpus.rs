@@ -144,6 +144,12 @@ fn symbols_that_the_grammar_lacks_are_named() {
             .to_string()
             .contains("it is a nonterminal")
     );
+    let quoted = syntax::parse("1 1 S --> \"a\"\n1 1 S --> 'b'\n1 1 S --> c\n", "g").unwrap().0;
+    for text in ["a\n", "b\n"] {
+        let refused = read(text, &CHARS).unwrap().tokens_for(&quoted).unwrap_err().to_string();
+        assert!(refused.contains("it has one in quotes, which are part of its name"), "{refused}");
+    }
+    assert!(read("c\n", &CHARS).unwrap().tokens_for(&quoted).is_ok());
 }
 
 proptest! {

@@ -48,9 +48,48 @@ fn rules_are_grouped_by_parent_and_terminals_numbered_along_them() {
 
 #[test]
 fn comments_are_lines_that_begin_with_a_hash() {
-    let grammar =
-        accepted("\u{feff}# a comment with --> an arrow\n   # another\n1 1 S --> # x\n1 1 S --> '\n");
+    let grammar = accepted(
+        "\u{feff}# a comment with --> an arrow\n   # another\n1 1 S --> # x\n1 1 S --> '\n1 1 S --> #\n",
+    );
     assert_eq!(grammar.symbols, ["S", "#", "x", "'"]);
+}
+
+#[test]
+fn a_hash_in_a_rule_is_a_symbol_a_comment_or_an_error() {
+    for (text, expected) in [
+        ("1 1 S --> W # one word\n1 1 W --> a", Some("g.gr:1:13: `# one word` is read as a comment")),
+        ("1 1 S --> W #one\n1 1 W --> a", Some("g.gr:1:13: `#one` is read as a comment")),
+        ("1 1 S --> W # W\n1 1 W --> #", None),
+        ("1 1 S --> W # x\n1 1 # --> a\n1 1 W --> b", None),
+    ] {
+        let text = text.replace("1 1 # ", "1 1 '#' ");
+        let noticed = notices(&text);
+        assert_eq!(noticed.first().map(String::as_str), expected, "{text}");
+        let has_hash = accepted(&text).symbols.iter().any(|name| name.starts_with('#'));
+        assert_eq!(has_hash, expected.is_none(), "{text}");
+    }
+    for text in [
+        "1 1 S --> W # S\n1 1 W --> a",
+        "1 1 S --> W #\n1 1 W --> a",
+        "1 1 S --> # a\n1 1 S --> b",
+        "1 1 S --> a # a\n1 1 S --> a",
+    ] {
+        let refused = refused(text);
+        assert!(
+            refused.starts_with("g.gr:1:") && refused.contains("`#` may be a symbol or begin a comment"),
+            "{refused}"
+        );
+    }
+}
+
+#[test]
+fn rules_of_a_parent_that_disagree_on_its_adaptor_are_noticed() {
+    let text = "1 1 S --> W\nW --> a\n1 1 W --> b W\n";
+    assert!(
+        notices(text)[0]
+            .starts_with("g.gr:2:1: a rule of `W` has discount 1 (not adapted) and this one has none")
+    );
+    assert_eq!(accepted(text).adapted().count(), 0, "as in py-cfg");
 }
 
 #[test]
@@ -217,6 +256,11 @@ fn grammar() -> impl Strategy<Value = Grammar> {
                 .map(|drawn| drawn.map(|(discount, concentration)| Adaptor { discount, concentration }))
                 .collect();
             (symbols, n as u32, rules, adaptors)
+        })
+        .prop_filter("a symbol that begins with # is a parent or an only child", |(symbols, n, rules, _)| {
+            (*n as usize..symbols.len())
+                .filter(|&at| symbols[at].starts_with('#'))
+                .all(|at| rules.iter().any(|rule: &Rule| rule.children == [SymbolId(at as u32)]))
         })
         .prop_filter_map("every nonterminal must be productive", |(symbols, n, rules, adaptors)| {
             Grammar::new(symbols, n, rules, adaptors).ok()

@@ -55,7 +55,7 @@ impl File {
     /// Reads a file. The column of tags does not matter, since only words and heads are compared.
     fn read(path: &Path) -> Result<File> {
         let (name, document) = input::dependencies(path, Tags::Upos)?;
-        Ok(File { name, sentences: document.sentences })
+        Ok(File { name, sentences: document.with_sound_heads()?.sentences })
     }
 
     fn source(&self) -> Source<'_, Sentence> {

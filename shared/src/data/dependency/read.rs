@@ -4,7 +4,8 @@
 //!   punctuation is what has the universal tag `PUNCT`.
 //! - two or three: word, tag and perhaps head. Punctuation is what has the tag `PUNCT`, or one of the Penn Treebank's for it.
 //!
-//! A blank line ends a sentence. A sentence without heads, or with `_` for all of them, has none.
+//! A blank line ends a sentence. A sentence without heads, or with `_` for all of them, has none. Nor has one whose heads are no tree; what is wrong
+//! with them is in [`Document::faults`], for those who need gold.
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -18,7 +19,7 @@ const PENN_PUNCTUATION: [&str; 9] = [",", ".", ":", "``", "''", "-LRB-", "-RRB-"
 const UNIVERSAL_PUNCTUATION: &str = "PUNCT";
 
 /// Error in a file of sentences: its place and kind.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{source_name}:{line}: {problem}")]
 pub struct ReadError {
     /// Name of the file.
@@ -30,14 +31,14 @@ pub struct ReadError {
 }
 
 /// Faults of a line.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Problem {
     /// A gzip file that is damaged.
     #[error("cannot decompress what follows: {0}; the file is damaged or cut short: make it again")]
-    Gzip(io::Error),
+    Gzip(String),
     /// A gzip file that unpacks to too much.
     #[error("{0}; give the sentences as plain text")]
-    Unpacked(io::Error),
+    Unpacked(String),
     /// Bytes that are no text.
     #[error("byte {0} of the file is not UTF-8; convert the file, for instance with iconv")]
     NotUtf8(usize),
@@ -110,26 +111,32 @@ enum Format {
 /// Reads all sentences, plain or gzip; `source_name` is what messages call them, `tags` those that are wanted of CoNLL-U.
 ///
 /// # Errors
-/// [`ReadError`] at the first thing that does not fit; no sentences are an error as well.
+/// [`ReadError`] at the first thing that does not fit, heads that are no tree among them; no sentences are an error as well.
 pub fn read(bytes: &[u8], source_name: &str, tags: Tags) -> Result<Vec<Sentence>, ReadError> {
-    Document::read(bytes, source_name, tags).map(|document| document.sentences)
+    Ok(Document::read(bytes, source_name, tags)?.with_sound_heads()?.sentences)
 }
 
 impl Document {
-    /// Reads a file, as [`read()`] does.
+    /// Reads a file, as [`read()`] does, but sentences whose heads are no tree are among those without heads.
     ///
     /// # Errors
-    /// Reads a document as [`read()`] does.
+    /// [`ReadError`] at the first other thing that does not fit; no sentences are an error as well.
     pub fn read(bytes: &[u8], source_name: &str, tags: Tags) -> Result<Document, ReadError> {
         let error = |line, problem| ReadError { source_name: source_name.to_owned(), line, problem };
         let text = decode(bytes).map_err(|(line, problem)| error(line, problem))?;
         let format = format(lines(&text).map(|(_, text)| text));
         let format = format.ok_or_else(|| error(1, Problem::NoSentences))?;
         let (mut sentences, mut head_columns) = (Vec::new(), Vec::new());
-        let (mut words, mut columns) = (Vec::new(), Vec::new());
+        let (mut words, mut columns, mut faults) = (Vec::new(), Vec::new(), Vec::new());
         for ((start, line_text), line) in lines(&text).zip(1u32..).chain([((0, ""), 0)]) {
             if line_text.trim().is_empty() {
-                sentences.extend(sentence(&words).map_err(|(line, problem)| error(line, problem))?);
+                if let Some(first) = words.first() {
+                    let heads = heads(&words).unwrap_or_else(|(line, problem)| {
+                        faults.push(error(line, problem));
+                        None
+                    });
+                    sentences.push(sentence(&words, heads, first.line));
+                }
                 words.clear();
                 head_columns.extend(Some(std::mem::take(&mut columns)).filter(|columns| !columns.is_empty()));
                 continue;
@@ -146,7 +153,18 @@ impl Document {
         if sentences.is_empty() {
             return Err(error(1, Problem::NoSentences));
         }
-        Ok(Document { sentences, text, head_columns })
+        Ok(Document { sentences, faults, text, head_columns })
+    }
+
+    /// The document, if all heads of its sentences are trees.
+    ///
+    /// # Errors
+    /// The first fault of heads.
+    pub fn with_sound_heads(self) -> Result<Document, ReadError> {
+        match self.faults.first() {
+            Some(fault) => Err(fault.clone()),
+            None => Ok(self),
+        }
     }
 }
 
@@ -168,8 +186,8 @@ fn decode(bytes: &[u8]) -> Result<String, (u32, Problem)> {
     if bytes.starts_with(&GZIP_MAGIC) {
         let read = Unpack::new(bytes).read_to_end(&mut text);
         let problem = |error: io::Error| match error.kind() {
-            io::ErrorKind::FileTooLarge => Problem::Unpacked(error),
-            _ => Problem::Gzip(error),
+            io::ErrorKind::FileTooLarge => Problem::Unpacked(error.to_string()),
+            _ => Problem::Gzip(error.to_string()),
         };
         read.map_err(|error| (line_after(&text), problem(error)))?;
     } else {
@@ -260,10 +278,21 @@ fn head_of(text: &str) -> Result<Option<u32>, Problem> {
     }
 }
 
-/// Makes a sentence of its words, of which there may be none; or says what is wrong with them, and in which line.
-fn sentence(words: &[Word]) -> Result<Option<Sentence>, (u32, Problem)> {
-    let Some(first) = words.first() else { return Ok(None) };
-    if let Some(word) = words.iter().find(|word| word.head.is_some() != first.head.is_some()) {
+/// The sentence of these words.
+fn sentence(words: &[Word<'_>], heads: Option<Vec<u32>>, line: u32) -> Sentence {
+    Sentence {
+        words: words.iter().map(|word| word.form.to_owned()).collect(),
+        tags: words.iter().map(|word| word.tag.to_owned()).collect(),
+        heads,
+        punctuation: words.iter().map(|word| word.punctuation).collect(),
+        line,
+    }
+}
+
+/// The heads of a sentence of these words, if it has any; or why they are no tree, and in which line.
+fn heads(words: &[Word<'_>]) -> Result<Option<Vec<u32>>, (u32, Problem)> {
+    let has_heads = words.first().is_some_and(|first| first.head.is_some());
+    if let Some(word) = words.iter().find(|word| word.head.is_some() != has_heads) {
         return Err((word.line, Problem::SomeHeads));
     }
     let n_words = words.len();
@@ -276,13 +305,7 @@ fn sentence(words: &[Word]) -> Result<Option<Sentence>, (u32, Problem)> {
             return Err((words[at].line, Problem::Cycle(words[at].form.to_owned())));
         }
     }
-    Ok(Some(Sentence {
-        words: words.iter().map(|word| word.form.to_owned()).collect(),
-        tags: words.iter().map(|word| word.tag.to_owned()).collect(),
-        heads,
-        punctuation: words.iter().map(|word| word.punctuation).collect(),
-        line: first.line,
-    }))
+    Ok(heads)
 }
 
 /// The place of a word that is below itself, if there is one.
@@ -359,6 +382,18 @@ mod tests {
             (&found[1].heads, &found[1].punctuation[..], found[1].line),
             (&None, &[false, true][..], 5)
         );
+    }
+
+    #[test]
+    fn sentences_whose_heads_are_no_tree_have_none() {
+        let text = "a\tN\t0\n\na\tN\t_\nb\tN\t1\n\na\tN\t2\nb\tN\t1\n\na\tN\t9\n\nb\tN\t0\n";
+        let document = Document::read(text.as_bytes(), "f", Tags::Upos).unwrap();
+        let has_heads: Vec<bool> =
+            document.sentences.iter().map(|sentence| sentence.heads.is_some()).collect();
+        assert_eq!(has_heads, [true, false, false, false, true]);
+        assert_eq!(document.faults.iter().map(|fault| fault.line).collect::<Vec<_>>(), [4, 6, 9]);
+        let refused = document.with_sound_heads().unwrap_err().to_string();
+        assert_eq!(refused, error(text));
     }
 
     #[test]

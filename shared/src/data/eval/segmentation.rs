@@ -15,6 +15,7 @@ use std::hash::Hash;
 
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
+use unicode_normalization::UnicodeNormalization as _;
 
 use crate::data::corpus::{Corpus, write_line};
 
@@ -63,6 +64,23 @@ pub enum EvalError {
         /// Its number of sentences.
         n_gold: usize,
     },
+    /// A sentence that differs by its Unicode form only.
+    #[error(
+        "{predicted_name}:{predicted_line}: the text is that of {gold_name}:{gold_line}, `{text}`, in another Unicode form (NFC, NFD, NFKC); bring both files into one, \
+         for instance with `uconv -x any-nfc`"
+    )]
+    Form {
+        /// Name of the prediction.
+        predicted_name: String,
+        /// Line of the sentence in it.
+        predicted_line: u32,
+        /// Name of the gold.
+        gold_name: String,
+        /// Line of the sentence in it.
+        gold_line: u32,
+        /// The sentence without boundaries.
+        text: String,
+    },
     /// A sentence of other symbols.
     #[error(
         "{predicted_name}:{predicted_line}: `{predicted}` is not the text of {gold_name}:{gold_line}, `{gold}`; \
@@ -89,7 +107,17 @@ pub enum EvalError {
 /// # Errors
 /// [`EvalError`] if they differ in more than boundaries.
 pub fn score_corpora(gold: &Corpus, predicted: &Corpus) -> Result<SegmentationScores, EvalError> {
+    check_text(gold, predicted)?;
+    Ok(score(&gold.sentences, &gold.segmentation(), &predicted.segmentation()))
+}
+
+/// Checks that two corpora have the same text.
+///
+/// # Errors
+/// The first sentence that differs, or else their numbers.
+pub fn check_text(gold: &Corpus, predicted: &Corpus) -> Result<(), EvalError> {
     let (n_gold, n_predicted) = (gold.sentences.len(), predicted.sentences.len());
+    let (predicted_name, gold_name) = (predicted.source_name.clone(), gold.source_name.clone());
     for place in 0..n_gold.min(n_predicted) {
         let names = |corpus: &Corpus| -> Vec<String> {
             corpus.sentences[place].iter().map(|&symbol| corpus.symbols[symbol as usize].clone()).collect()
@@ -99,21 +127,26 @@ pub fn score_corpora(gold: &Corpus, predicted: &Corpus) -> Result<SegmentationSc
                 let sentence = &corpus.sentences[place];
                 write_line(&corpus.symbols, sentence, &[sentence.len() as u32], corpus.unit)
             };
+            let (gold_line, predicted_line) = (gold.lines[place], predicted.lines[place]);
+            let (gold, predicted) = (text(gold), text(predicted));
+            if gold.nfkc().eq(predicted.nfkc()) {
+                let text = gold.nfc().collect();
+                return Err(EvalError::Form { predicted_name, predicted_line, gold_name, gold_line, text });
+            }
             return Err(EvalError::Text {
-                predicted_name: predicted.source_name.clone(),
-                predicted_line: predicted.lines[place],
-                predicted: text(predicted),
-                gold_name: gold.source_name.clone(),
-                gold_line: gold.lines[place],
-                gold: text(gold),
+                predicted_name,
+                predicted_line,
+                predicted,
+                gold_name,
+                gold_line,
+                gold,
             });
         }
     }
     if n_gold != n_predicted {
-        let (predicted_name, gold_name) = (predicted.source_name.clone(), gold.source_name.clone());
         return Err(EvalError::Length { predicted_name, n_predicted, gold_name, n_gold });
     }
-    Ok(score(&gold.sentences, &gold.segmentation(), &predicted.segmentation()))
+    Ok(())
 }
 
 /// Scores `predicted` against `gold`, both end positions of segments, one list per sentence, ascending, the last one
@@ -270,6 +303,22 @@ mod tests {
         let no_gold = scores("ab\n", "a b\n");
         assert_eq!(no_gold.boundary, Prf { precision: Some(0.0), recall: None, f1: Some(0.0) });
         assert_eq!(score::<u32>(&[], &[], &[]).token, none);
+    }
+
+    #[test]
+    fn another_unicode_form_is_named() {
+        let (composed, decomposed) = ("a\nn\u{e9} e\n", "a\nne\u{301} e\n");
+        for (gold, predicted) in [(composed, decomposed), (decomposed, composed)] {
+            let refused = score_corpora(&corpus(gold, "gold"), &corpus(predicted, "predicted"))
+                .unwrap_err()
+                .to_string();
+            assert!(
+                refused.starts_with(
+                    "predicted:2: the text is that of gold:2, `n\u{e9}e`, in another Unicode form"
+                ),
+                "{refused}"
+            );
+        }
     }
 
     #[test]

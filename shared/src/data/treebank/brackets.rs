@@ -4,7 +4,11 @@
 //! and its top label may be empty, as in the combined files: `( (S …))`. `()` and `(())` stand for a sentence without a tree.
 //!
 //! Unlike py-cfg's brackets ([`Tree::parse`]) these know no escapes: a backslash is a character of the word, and the brackets
-//! of a text are the words `-LRB-` and `-RRB-`.
+//! of a text are the words `-LRB-` and `-RRB-`. Byte-order marks, also of files that were joined, are white space.
+//!
+//! A word may be in brackets of its own, `(NN (dog))`, unless it is also the label of a node of the text: then `(S (NP))` has an empty node, an error.
+
+use rustc_hash::FxHashSet;
 
 use crate::grammar::tree::{Node, Tree};
 
@@ -44,11 +48,14 @@ struct Place {
 }
 
 /// A node that has begun.
-struct Open {
+struct Open<'t> {
     node: usize,
+    label: &'t str,
     place: Place,
     has_word: bool,
 }
+
+const NO_WORD: &str = "a word or `(`";
 
 /// Reads all trees of a text; `source_name` is what messages call it.
 ///
@@ -62,12 +69,14 @@ pub fn read(text: &str, source_name: &str) -> Result<Vec<Entry>, ReadError> {
     let quoted = |token: &str| format!("`{token}`");
     let mut entries = Vec::new();
     let mut nodes: Vec<Node> = Vec::new();
-    let mut open: Vec<Open> = Vec::new();
+    let mut open: Vec<Open<'_>> = Vec::new();
     // The bracket just before, if no label has followed yet.
     let mut bracket: Option<Place> = None;
     // Whether the tree so far is `(()`.
     let mut vacant = false;
     let mut begin = Place { line: 1, column: 1 };
+    let mut labels: FxHashSet<&str> = FxHashSet::default();
+    let mut bracketed: Vec<(Place, &str)> = Vec::new();
     for (place, token) in tokens(text) {
         let (top, unlabelled) = (open.is_empty(), bracket.is_some());
         if vacant && token != ")" {
@@ -78,7 +87,7 @@ pub fn read(text: &str, source_name: &str) -> Result<Vec<Entry>, ReadError> {
             "(" => {
                 if let Some(place) = bracket {
                     nodes.push(Node { label: ROOT.to_owned(), n_children: 0 });
-                    open.push(Open { node: 0, place, has_word: false });
+                    open.push(Open { node: 0, label: ROOT, place, has_word: false });
                 } else if let Some(parent) = open.last() {
                     if parent.has_word {
                         return error(place, quoted(token), "`)`: a word is the only child of its tag");
@@ -109,9 +118,13 @@ pub fn read(text: &str, source_name: &str) -> Result<Vec<Entry>, ReadError> {
                     vacant = false;
                     entries.push(Entry { line: begin.line, tree: None });
                 }
-                Some(node) if nodes[node.node].n_children == 0 => {
-                    return error(place, quoted(token), "a word or `(`");
-                }
+                Some(node) if nodes[node.node].n_children == 0 => match open.last_mut() {
+                    Some(tag) if nodes[tag.node].n_children == 1 && nodes[tag.node].label != ROOT => {
+                        tag.has_word = true;
+                        bracketed.push((place, node.label));
+                    }
+                    _ => return error(place, quoted(token), NO_WORD),
+                },
                 Some(_) if open.is_empty() => {
                     let tree =
                         Tree::new(std::mem::take(&mut nodes)).expect("brackets and children were counted");
@@ -122,9 +135,10 @@ pub fn read(text: &str, source_name: &str) -> Result<Vec<Entry>, ReadError> {
             label if unlabelled => {
                 if let Some(parent) = open.last() {
                     nodes[parent.node].n_children += 1;
+                    labels.insert(parent.label);
                 }
                 bracket = None;
-                open.push(Open { node: nodes.len(), place, has_word: false });
+                open.push(Open { node: nodes.len(), label, place, has_word: false });
                 nodes.push(Node { label: label.to_owned(), n_children: 0 });
             }
             word => match open.last_mut() {
@@ -134,11 +148,15 @@ pub fn read(text: &str, source_name: &str) -> Result<Vec<Entry>, ReadError> {
                 }
                 Some(tag) => {
                     tag.has_word = true;
+                    labels.insert(tag.label);
                     nodes[tag.node].n_children = 1;
                     nodes.push(Node { label: word.to_owned(), n_children: 0 });
                 }
             },
         }
+    }
+    if let Some(&(place, _)) = bracketed.iter().find(|(_, word)| labels.contains(word)) {
+        return error(place, quoted(")"), NO_WORD);
     }
     if bracket.is_some() || !open.is_empty() {
         return error(begin, "a tree without an end".to_owned(), "as many `)` as `(`");
@@ -146,12 +164,17 @@ pub fn read(text: &str, source_name: &str) -> Result<Vec<Entry>, ReadError> {
     Ok(entries)
 }
 
+/// White space, or a byte-order mark.
+fn is_blank(letter: char) -> bool {
+    letter.is_whitespace() || letter == '\u{feff}'
+}
+
 /// Brackets, and what stands between brackets and white space.
 fn tokens(text: &str) -> impl Iterator<Item = (Place, &str)> {
     let mut place = Place { line: 1, column: 1 };
     let mut rest = text;
     std::iter::from_fn(move || {
-        while let Some(letter) = rest.chars().next().filter(|letter| letter.is_whitespace()) {
+        while let Some(letter) = rest.chars().next().filter(|&letter| is_blank(letter)) {
             rest = &rest[letter.len_utf8()..];
             place.column += 1;
             if letter == '\n' {
@@ -163,7 +186,7 @@ fn tokens(text: &str) -> impl Iterator<Item = (Place, &str)> {
         let length = if is_bracket(first) {
             1
         } else {
-            rest.find(|letter: char| is_bracket(letter) || letter.is_whitespace()).unwrap_or(rest.len())
+            rest.find(|letter: char| is_bracket(letter) || is_blank(letter)).unwrap_or(rest.len())
         };
         let (token, after) = rest.split_at(length);
         let begin = place;
@@ -197,6 +220,37 @@ mod tests {
 
     fn lines(text: &str) -> Vec<Option<String>> {
         read(text, "trees").unwrap().iter().map(|entry| entry.tree.as_ref().map(line)).collect()
+    }
+
+    #[test]
+    fn byte_order_marks_and_line_ends_of_any_system_are_blank() {
+        let plain = lines("(S (N dog))\n(S (N cat))\n");
+        for text in [
+            "\u{feff}(S (N dog))\n(S (N cat))\n",
+            "(S (N dog))\n\u{feff}(S (N cat))\n\u{feff}",
+            "\u{feff}(S\r\n(N dog))\r\n(S (N cat))\r\n",
+            "(S (N dog))\r(S (N cat))\r",
+        ] {
+            assert_eq!(lines(text), plain, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn words_may_have_brackets_of_their_own() {
+        let expected = lines("(S (NP (NN dog)) (VP (VB barks)) (. .))");
+        assert_eq!(lines("(S (NP (NN (dog))) (VP (VB (barks))) (. .))"), expected);
+        for text in [
+            "(S (NP (NN dog)) (VP (NP)))",
+            "(S (VP (NP)))\n(S (NP x))",
+            "(S (NN) (VB barks))",
+            "((dog))",
+            "(dog)",
+        ] {
+            let error = read(text, "trees").unwrap_err().to_string();
+            assert!(error.contains("found `)`, expected a word or `(`"), "{text}: {error}");
+        }
+        let twice = read("(S (NN (dog) (cat)))", "trees").unwrap_err().to_string();
+        assert!(twice.contains("a word is the only child of its tag"), "{twice}");
     }
 
     #[test]

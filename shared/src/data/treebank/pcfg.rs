@@ -1,7 +1,8 @@
 //! Reads a PCFG off a treebank: one rule for every node and its children, as many children as there are.
 //!
 //! The grammar is one of [`crate::grammar`], so the estimators of [`crate::models::pcfg`] can go on from the trees. On the way
-//! - of a unary chain the topmost label stays, and the tag: S → VP → VB is S → VB. So there are no unary cycles;
+//! - of a unary chain the topmost label stays, and the tag if it is another one: S → VP → VB is S → VB, and X → X is X. So no label is above itself
+//!   alone;
 //! - words lose the backslashes of the Penn Treebank (`1\/2`);
 //! - a label that is a word as well, as of punctuation, gets a mark: `(,^ ,)`.
 
@@ -105,9 +106,12 @@ fn shortened(tree: &Tree, terminals: Terminals) -> Vec<Node> {
                 };
                 short.push(Node { label, n_children: 0 });
             }
-            Some(above) if nodes[above].label != ROOT && !is_tag(at) => {
-                // The label above stands for this one as well.
-                let last = short.last_mut().expect("the node above was put there, or one for it");
+            // The label above stands for this one as well.
+            Some(above)
+                if nodes[above].label != ROOT
+                    && let Some(last) = short.last_mut()
+                    && (!is_tag(at) || last.label == node.label) =>
+            {
                 last.n_children = node.n_children;
             }
             _ => short.push(node.clone()),
@@ -152,6 +156,22 @@ mod tests {
                 "(ROOT (FRAG (NN^ NN)))"
             ]
         );
+    }
+
+    #[test]
+    fn a_chain_over_the_same_tag_is_the_tag() {
+        let text = "(S (X (X foo)) (NN dog))\n(X (NP (X bar)))\n(S (X (Y (X baz))) (NN cat))";
+        for (terminals, expected) in [
+            (
+                Terminals::Words,
+                ["(ROOT (S (X foo) (NN dog)))", "(ROOT (X bar))", "(ROOT (S (X baz) (NN cat)))"],
+            ),
+            (Terminals::Tags, ["(ROOT (S (X^ X) (NN^ NN)))", "(ROOT (X^ X))", "(ROOT (S (X^ X) (NN^ NN)))"]),
+        ] {
+            let trees = trees(&cleaned(text), terminals);
+            assert_eq!(lines(&trees), expected);
+            assert!(grammar(&trees).is_ok());
+        }
     }
 
     #[test]
