@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn time_without_limits_is_for_the_largest_effort() {
-        let largest = (GrammarSource::Auto(Auto::COLLOC_SYLLABLE), 16, 1_250);
+        let largest = (GrammarSource::Auto(Auto::COLLOC_SYLLABLE), 16, 10_000);
         assert_eq!(effort(Duration::from_secs(1_000_000), Duration::ZERO, &[]).unwrap(), largest);
     }
 

@@ -146,7 +146,7 @@ mod tests {
         let found = scores(gold, "glad ly\nkind ness\nun likely\n").unwrap();
         assert_eq!((found.whole.exact, found.whole.sentences, found.analyses), (3, 3, Some(5)));
         assert_eq!(found.by_line, prf(1.0, 1.0));
-        // un|like|ly has one of two boundaries of unli|kely, none of them right; kind|ness none; gladly is an analysis.
+        // `gladly` is an analysis; of `un li ke ly` two boundaries of three are right.
         let found = scores(gold, "gladly\nkindness\nun li ke ly\n").unwrap();
         assert_eq!(found.whole.exact, 1);
         assert_eq!(found.by_line, prf((1.0 + 1.0 + 2.0 / 3.0) / 3.0, (1.0 + 0.0 + 1.0) / 3.0));
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn other_lines_are_refused_as_before() {
-        for gold in ["gladly glad\n", "gladly glad ly,\n", "gladly glad ly, badly\n", "gladly\nbad ly\n"] {
+        for gold in ["gladly glad\n", "gladly glad ly,\n", "gladly glad ly, badly\n"] {
             let refused = scores(gold, "glad ly\nbadly\n").unwrap_err();
             assert!(
                 matches!(refused, EvalError::Text { .. } | EvalError::Length { .. }),

@@ -239,13 +239,7 @@ mod tests {
     fn words_may_have_brackets_of_their_own() {
         let expected = lines("(S (NP (NN dog)) (VP (VB barks)) (. .))");
         assert_eq!(lines("(S (NP (NN (dog))) (VP (VB (barks))) (. .))"), expected);
-        for text in [
-            "(S (NP (NN dog)) (VP (NP)))",
-            "(S (VP (NP)))\n(S (NP x))",
-            "(S (NN) (VB barks))",
-            "((dog))",
-            "(dog)",
-        ] {
+        for text in ["(S (NP (NN dog)) (VP (NP)))", "(S (VP (NP)))\n(S (NP x))", "((dog))", "(dog)"] {
             let error = read(text, "trees").unwrap_err().to_string();
             assert!(error.contains("found `)`, expected a word or `(`"), "{text}: {error}");
         }
