@@ -47,10 +47,13 @@ mod inline;
 mod local;
 mod messages;
 mod remote;
+#[cfg(test)]
+mod stand_in;
 mod status;
 mod tasks;
 mod watcher;
 
+pub(crate) use audit::digest;
 pub use fleet_events::{FleetEvent, Waiting};
 pub use handle::Handle;
 pub use inline::Inline;
@@ -88,7 +91,7 @@ pub struct FleetConfig {
     /// Maximum size of a batch's backlog of answers, in bytes; beyond it tasks are begun one by one, as the caller needs them. A thousand
     /// workers that answer 50 kB every .4 s fill [`ROOM`] in four seconds.
     pub room: usize,
-    /// Computation of local threads, and of the arbiter of audits.
+    /// Computation of local threads, and of the arbiter of audits where the job has no process of its own.
     pub compute: Compute,
 }
 
@@ -208,6 +211,8 @@ pub struct Mismatch {
     pub task: TaskIndex,
     /// Members whose answer differs from the coordinator's; one or two.
     pub wrong: Vec<String>,
+    /// Ids of these members. An id is used once, and an expelled worker does not come back, so no other mismatch has them.
+    pub expelled: Vec<u64>,
     /// The member whose answer equals the coordinator's, if there is one.
     pub right: Option<String>,
     /// Whether the members with wrong answers were expelled, so that the batch may be computed again.
@@ -226,6 +231,9 @@ impl std::fmt::Display for Mismatch {
                 f,
                 "the answers of workers {first} and {second} to task {task} differ from each other and from the coordinator's own"
             )?,
+            ([wrong], None) => {
+                write!(f, "worker {wrong}'s answer to task {task} differs from the coordinator's own")?
+            }
             (wrong, _) => write!(
                 f,
                 "worker {} gave two answers to task {task}",
@@ -585,7 +593,8 @@ mod tests {
         let mismatch = |wrong: &[&str], right: Option<&str>| {
             let wrong = wrong.iter().map(|&name| name.to_owned()).collect();
             let right = right.map(str::to_owned);
-            let mismatch = Mismatch { task: TaskIndex(17), wrong, right, is_mended: false };
+            let (task, expelled) = (TaskIndex(17), Vec::new());
+            let mismatch = Mismatch { task, wrong, expelled, right, is_mended: false };
             FleetError::Audit { stage: Stage::Decode, mismatch }.to_string()
         };
         assert_eq!(
@@ -602,9 +611,15 @@ mod tests {
             mismatch(&["bob"], Some("bob")),
             "decode: worker bob gave two answers to task 17; remove its machine and resume with --resume"
         );
+        assert_eq!(
+            mismatch(&["bob"], None),
+            "decode: worker bob's answer to task 17 differs from the coordinator's own; remove its machine and resume \
+             with --resume"
+        );
         let mismatch = Mismatch {
             task: TaskIndex(1),
             wrong: vec!["bob".into()],
+            expelled: vec![2],
             right: Some("eve".into()),
             is_mended: true,
         };

@@ -7,6 +7,7 @@
 //!        Handle::map                                       │
 //!          foreign_tasks ──task wanted, blob wanted──────> │ makes them
 //!          each answer ────────────────────────────────────> each
+//!          foreign_tasks ──digest wanted─────────────────> │ computes a task of which workers gave different answers
 //!      observers     <──events of the run─────────────────── Teller
 //!      result        <──digest of the parameters, or an error
 //! ```
@@ -152,6 +153,7 @@ impl Processes {
                     FromJob::Blob { request, kind } => {
                         exchange.reply(request, Reply::Blob(kind.map(|kind| (kind, payload))));
                     }
+                    FromJob::Digest { request, digest } => exchange.reply(request, Reply::Digest(digest)),
                     FromJob::Processed { bytes } => exchange.processed(bytes),
                     FromJob::Event(event) => {
                         let told = serde_json::from_str::<Told>(&event).map_err(anyhow::Error::from);

@@ -27,6 +27,8 @@ pub mod held_out;
 pub mod input;
 #[cfg(test)]
 mod laws;
+#[cfg(test)]
+mod liars;
 pub mod made;
 #[cfg(test)]
 mod mended;
@@ -45,7 +47,7 @@ pub mod test;
 pub mod text;
 pub mod trees;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
@@ -54,7 +56,7 @@ use shared::models::Trained;
 use shared::train::trainer::Failure;
 
 use crate::events::{Observer, RunEvent};
-use crate::fleet::{FleetError, Map};
+use crate::fleet::{FleetError, Map, Stage};
 use crate::job::{InferenceTable, Job};
 use crate::metrics::{
     AttachmentByDecoder, BracketsByDecoder, Phase, PointSummary, RoundMetrics, Start, traces,
@@ -71,14 +73,16 @@ use rounds::{FinishedPoint, Training};
 use stopped::{Kept, Stopped, is_cancellation};
 use stream::Stream;
 
-/// Attempts after answers of workers that turned out to be wrong.
-const MAX_REPEATS: usize = 10;
+/// Attempts after answers of workers that turned out to be wrong. Each has fewer workers that could give one than the attempt before; so many
+/// wrong ones are not a fleet to go on with.
+const MAX_REPEATS: usize = 100;
 
 /// Trains on `fleet` what `inputs` hold, from the checkpoint to go on from if there is one. If the job is cancelled, the error is
 /// [`Stopped`], and what was done so far is in a checkpoint.
 ///
-/// A worker whose answer an audit finds to be wrong is expelled, and the job goes on from its newest checkpoint. If the bound falls, some
-/// worker gave a wrong answer, in this round or before; so the job starts over, with every task computed by two workers.
+/// A worker whose answer is found to be wrong is expelled, and the job goes on from its newest checkpoint. If a round has no result, or its
+/// tasks cannot be computed, some worker gave a wrong answer before; so the job starts over, with every task computed by two workers. This
+/// happens once, and each of the other repeats has expelled a worker that no repeat before had: so there are finitely many.
 pub fn train(
     job: &Job,
     inputs: &Inputs,
@@ -86,12 +90,13 @@ pub fn train(
     checkpoints: &mut Checkpoints,
     observer: &mut dyn Observer,
 ) -> Result<Outcome> {
-    let mut repeats = 0;
+    let (mut repeats, mut expelled) = (0, BTreeSet::new());
     loop {
         let mut has_begun = false;
         let (error, repeat) = match attempt(job, inputs, fleet, checkpoints, observer, &mut has_begun) {
             Ok(outcome) => return Ok(outcome),
-            Err(error) => match Repeat::after(&error, fleet).filter(|_| repeats < MAX_REPEATS) {
+            Err(error) => match Repeat::after(&error, fleet, &mut expelled).filter(|_| repeats < MAX_REPEATS)
+            {
                 Some(repeat) => (error, repeat),
                 None => return Err(error),
             },
@@ -120,18 +125,23 @@ enum Repeat {
 }
 
 impl Repeat {
-    /// Where another attempt after `error` may succeed, since the workers that gave wrong answers are gone, or will be found.
-    fn after(error: &anyhow::Error, fleet: &dyn Map) -> Option<Repeat> {
-        for cause in error.chain() {
-            match (cause.downcast_ref(), cause.downcast_ref()) {
-                (Some(FleetError::Audit { mismatch, .. }), _) if mismatch.is_mended => {
-                    return Some(Repeat::FromCheckpoint);
-                }
-                (_, Some(Failure::BoundFell(_))) if fleet.audit_all() => return Some(Repeat::FromStart),
-                _ => {}
-            }
+    /// Where another attempt after `error` may succeed, since the workers that gave wrong answers are gone, or will be found. `expelled` are
+    /// those that are gone.
+    fn after(error: &anyhow::Error, fleet: &dyn Map, expelled: &mut BTreeSet<u64>) -> Option<Repeat> {
+        if let Some(FleetError::Audit { mismatch, .. }) = error.downcast_ref() {
+            let n_before = expelled.len();
+            expelled.extend(&mismatch.expelled);
+            let is_progress = mismatch.is_mended && expelled.len() > n_before;
+            return is_progress.then_some(Repeat::FromCheckpoint);
         }
-        None
+        let is_doubtful = match error.downcast_ref() {
+            // What other workers answered before is part of these tasks, and of no others.
+            Some(FleetError::Batch { stage, failure: scheduler::Failure::Task { .. }, .. }) => {
+                matches!(stage, Stage::Round { .. } | Stage::HeldOut | Stage::Decode)
+            }
+            _ => error.downcast_ref::<Failure>().is_some(),
+        };
+        (is_doubtful && fleet.audit_all()).then_some(Repeat::FromStart)
     }
 }
 

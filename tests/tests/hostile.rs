@@ -322,7 +322,9 @@ fn check(does: Does, gets: Gets) {
         (Refused(reason, detail), [], Some((found, said))) => {
             assert!(*found == reason && said.starts_with(detail), "{found:?}: {said}");
         }
-        (Broke(how), [Cause::Protocol(found)], None) => assert!(found.starts_with(how), "{found}"),
+        (Broke(how), [Cause::Protocol(found) | Cause::Expelled(found)], None) => {
+            assert!(found.starts_with(how), "{found}")
+        }
         (Broke(how), [cause @ Cause::NotHolder { .. }], None) => {
             assert!(cause.to_string().contains(how), "{cause}");
         }

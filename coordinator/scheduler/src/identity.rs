@@ -28,3 +28,18 @@ pub enum Process {
 /// connects; honest workers may share one.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Machine(pub Arc<str>);
+
+impl Machine {
+    /// The machine of a worker with a certificate of these names.
+    pub fn certified(names: &str) -> Machine {
+        Machine(format!("{CERTIFICATE}{names}").into())
+    }
+
+    /// Whether it is known by a certificate.
+    pub fn has_certificate(&self) -> bool {
+        self.0.starts_with(CERTIFICATE)
+    }
+}
+
+/// No address begins like this.
+const CERTIFICATE: &str = "certificate ";

@@ -1,22 +1,32 @@
 //! Audits: some tasks of every batch are computed by two members, and their answers compared, bit for bit.
 //!
-//! In: the number of tasks of a batch, and the accepted answers with their members. Out: the *replicas* to append to the batch, and
-//! a [`Doubt`] if two answers to one task differ; an arbiter decides which is right. Invariant: the audited tasks depend on batch and
-//! share alone, and over many batches every task is audited equally often.
+//! In: the number of tasks of a batch, and the accepted answers with their members. Out: the *replicas* to append to the batch, the answers
+//! that the caller may have, and a [`Doubt`] if two answers to one task differ; an arbiter decides which is right.
+//!
+//! Invariants: the audited tasks depend on batch and share alone, and over many batches every task is audited equally often; an answer of a
+//! worker that [claims](Answer::claims) something reaches the caller only after the worker of another process gave the same one, or the
+//! arbiter.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use anyhow::{Result, anyhow};
 use proto::convert::Wire as _;
+use shared::stop::{self, Stop};
 use shared::work::lease::TaskIndex;
-use shared::work::task::Answer;
+use shared::work::task::{Answer, Task};
 
-use scheduler::MemberId;
+use super::Compute;
+use scheduler::{Identity, MemberId};
 
-/// The audited tasks of a batch, ascending; their replicas follow all tasks of the batch, in the same order.
+/// The tasks of a batch that two members compute. Their replicas follow all tasks of the batch: first those that were chosen, in the order
+/// of the tasks, then those that confirm an answer, in the order in which they were added.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Replicas {
     n_tasks: usize,
-    audited: Vec<TaskIndex>,
+    originals: Vec<TaskIndex>,
+    /// Replica by original.
+    replicas: BTreeMap<TaskIndex, TaskIndex>,
 }
 
 impl Replicas {
@@ -24,25 +34,46 @@ impl Replicas {
     /// in every round is audited as often as any other.
     pub fn choose(n_tasks: usize, share: f64, batch: usize) -> Replicas {
         let so_far = |task: usize| ((batch + task) as f64 * share).floor();
-        let audited = (0..n_tasks).filter(|&task| so_far(task + 1) > so_far(task));
-        Replicas { n_tasks, audited: audited.map(|task| TaskIndex(task as u32)).collect() }
+        let mut chosen = Replicas { n_tasks, ..Replicas::default() };
+        for task in (0..n_tasks).filter(|&task| so_far(task + 1) > so_far(task)) {
+            chosen.add(TaskIndex(task as u32));
+        }
+        chosen
     }
 
-    /// The originals of the replicas to append to the batch.
-    pub fn audited(&self) -> impl Iterator<Item = TaskIndex> {
-        self.audited.iter().copied()
+    /// Adds a replica of `task`, which has none; returns it.
+    pub fn add(&mut self, task: TaskIndex) -> TaskIndex {
+        let replica = TaskIndex((self.n_tasks + self.originals.len()) as u32);
+        self.originals.push(task);
+        self.replicas.insert(task, replica);
+        replica
     }
 
-    /// Pairs of an audited task and its replica.
+    /// Number of replicas.
+    pub fn len(&self) -> usize {
+        self.originals.len()
+    }
+
+    /// The originals, in the order of their replicas.
+    pub fn originals(&self) -> impl Iterator<Item = TaskIndex> {
+        self.originals.iter().copied()
+    }
+
+    /// Pairs of an original and its replica.
     pub fn pairs(&self) -> Vec<(TaskIndex, TaskIndex)> {
         let replicas = (self.n_tasks as u32..).map(TaskIndex);
-        self.audited.iter().copied().zip(replicas).collect()
+        self.originals().zip(replicas).collect()
+    }
+
+    /// The replica of a task, if it has one.
+    pub fn replica(&self, task: TaskIndex) -> Option<TaskIndex> {
+        self.replicas.get(&task).copied()
     }
 
     /// The original of a replica; the task itself otherwise.
     pub fn original(&self, task: TaskIndex) -> TaskIndex {
         let at = task.index().checked_sub(self.n_tasks);
-        at.and_then(|at| self.audited.get(at)).copied().unwrap_or(task)
+        at.and_then(|at| self.originals.get(at)).copied().unwrap_or(task)
     }
 }
 
@@ -51,6 +82,7 @@ impl Replicas {
 pub(super) struct Witness {
     pub id: MemberId,
     pub name: String,
+    pub identity: Identity,
     /// Whether the member is a remote worker, rather than this process.
     pub is_remote: bool,
 }
@@ -65,21 +97,40 @@ pub(super) struct Testimony {
 impl Testimony {
     /// Records that `witness` gave this answer.
     pub fn new(witness: Witness, answer: &Answer) -> Testimony {
-        Testimony { witness, digest: digest(answer) }
+        Testimony { witness, digest: digest_of(answer) }
     }
 }
 
 /// Hash of all bits of an answer, which tells apart all NaNs and both zeros.
-pub(super) fn digest(answer: &Answer) -> blake3::Hash {
+fn digest_of(answer: &Answer) -> blake3::Hash {
     blake3::hash(&answer.to_bytes())
 }
 
-/// Two answers to one task that differ.
+/// Computes a task on the calling thread, until `stop` is requested. Returns the digest of the answer; an error says why there is none.
+pub fn digest(compute: &Compute, task: &Task, stop: &Stop) -> Result<blake3::Hash> {
+    match catch_unwind(AssertUnwindSafe(|| stop::until(stop, || compute(task)))) {
+        Ok(answer) => Ok(digest_of(&answer??)),
+        Err(_) => Err(anyhow!("the computation panicked, which is a bug; the message is above")),
+    }
+}
+
+/// Answers to a task that are not certain: two that differ, or one that claims something and that no other worker confirmed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Doubt {
     pub task: TaskIndex,
-    /// The two testimonies.
+    /// The testimonies, one or two.
     pub testimonies: Vec<Testimony>,
+}
+
+/// Consequence of an accepted answer.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(super) struct Heard {
+    /// The answer to this task goes to the caller.
+    pub certain: Option<(TaskIndex, Answer)>,
+    /// Bytes of an answer that only confirms another one.
+    pub confirming: usize,
+    /// To be settled before `certain` goes to the caller.
+    pub doubt: Option<Doubt>,
 }
 
 /// Audits of an open batch.
@@ -88,51 +139,81 @@ pub(super) struct Audit {
     replicas: Replicas,
     /// First answers of pairs that wait for the second one, by original.
     awaiting: BTreeMap<TaskIndex, Testimony>,
+    /// Answers that claim something and wait for the second one of their pair, by original.
+    claims: BTreeMap<TaskIndex, Answer>,
     /// Number of pairs that two members answered.
     pub audited: usize,
-    /// Number of pairs that one member answered, or one worker that reconnected under its name.
+    /// Number of pairs that one worker answered.
     pub unaudited: usize,
 }
 
 impl Audit {
     /// Audits of a batch without answers.
     pub fn new(replicas: Replicas) -> Audit {
-        Audit { replicas, awaiting: BTreeMap::new(), audited: 0, unaudited: 0 }
+        let (awaiting, claims) = (BTreeMap::new(), BTreeMap::new());
+        Audit { replicas, awaiting, claims, audited: 0, unaudited: 0 }
+    }
+
+    /// Adds a replica of `task`, whose answer claims something.
+    pub fn confirm(&mut self, task: TaskIndex) {
+        self.replicas.add(task);
+    }
+
+    /// The task that the caller waits for if it takes the answer to `task` next: the replica, if only the confirmation is missing.
+    pub fn awaited(&self, task: TaskIndex) -> TaskIndex {
+        self.replicas.replica(task).filter(|_| self.claims.contains_key(&task)).unwrap_or(task)
     }
 
     /// Records the accepted answer to `task`.
-    pub fn hear(&mut self, task: TaskIndex, witness: Witness, answer: &Answer) -> Result<(), Doubt> {
+    pub fn hear(&mut self, task: TaskIndex, witness: Witness, answer: Answer) -> Heard {
         let task = self.replicas.original(task);
-        if self.replicas.audited.binary_search(&task).is_err() {
-            return Ok(());
+        let claims = witness.is_remote && answer.claims();
+        if self.replicas.replica(task).is_none() {
+            // No other member could confirm it.
+            let doubt = claims.then(|| Doubt { task, testimonies: vec![Testimony::new(witness, &answer)] });
+            return Heard { certain: Some((task, answer)), doubt, ..Heard::default() };
         }
-        let second = Testimony::new(witness, answer);
+        let testimony = Testimony::new(witness, &answer);
         let Some(first) = self.awaiting.remove(&task) else {
-            self.awaiting.insert(task, second);
-            return Ok(());
+            self.awaiting.insert(task, testimony);
+            if claims {
+                self.claims.insert(task, answer);
+                return Heard::default();
+            }
+            return Heard { certain: Some((task, answer)), ..Heard::default() };
         };
-        let by_two = first.witness.name != second.witness.name;
+        let by_two = first.witness.identity.process != testimony.witness.identity.process;
         self.audited += usize::from(by_two);
         self.unaudited += usize::from(!by_two);
-        if first.digest == second.digest {
-            return Ok(());
-        }
-        Err(Doubt { task, testimonies: vec![first, second] })
+        let claim = self.claims.remove(&task);
+        let is_certain = first.digest == testimony.digest && (by_two || claim.is_none());
+        let doubt = (!is_certain).then(|| Doubt { task, testimonies: vec![first, testimony] });
+        Heard { certain: claim.map(|claim| (task, claim)), confirming: answer.size(), doubt }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use shared::grammar::ParamId;
+    use shared::work::lease::InstanceId;
     use shared::work::task::Expectation;
 
     use super::*;
+    use scheduler::{Machine, Process};
 
+    /// A worker's process, named by a letter.
     fn witness(name: &str) -> Witness {
-        Witness { id: MemberId(0), name: name.into(), is_remote: true }
+        let process = Process::Named(InstanceId([name.as_bytes()[0]; 16]));
+        let identity = Identity { process, machine: Machine("rack".into()) };
+        Witness { id: MemberId(0), name: name.into(), identity, is_remote: true }
     }
 
     fn answer(count: f64) -> Answer {
         Answer::Expectation(Expectation { counts: vec![count], ..Expectation::default() })
+    }
+
+    fn claim() -> Answer {
+        Answer::Expectation(Expectation { missing: vec![ParamId(7)], ..Expectation::default() })
     }
 
     #[test]
@@ -140,8 +221,8 @@ mod tests {
         let mut times = [0; 40];
         for batch in 0..20 {
             let replicas = Replicas::choose(40, 0.05, batch);
-            assert_eq!(replicas.audited.len(), 2, "batch {batch}");
-            replicas.audited.iter().for_each(|task| times[task.index()] += 1);
+            assert_eq!(replicas.len(), 2, "batch {batch}");
+            replicas.originals().for_each(|task| times[task.index()] += 1);
         }
         assert_eq!(times, [1; 40]);
         assert_eq!(Replicas::choose(40, 0.0, 3).pairs(), []);
@@ -150,11 +231,13 @@ mod tests {
 
     #[test]
     fn replicas_follow_all_tasks() {
-        let replicas = Replicas::choose(6, 0.5, 0);
+        let mut replicas = Replicas::choose(6, 0.5, 0);
         let pairs = [(1, 6), (3, 7), (5, 8)].map(|(task, replica)| (TaskIndex(task), TaskIndex(replica)));
         assert_eq!(replicas.pairs(), pairs);
-        assert_eq!(replicas.original(TaskIndex(7)), TaskIndex(3));
-        assert_eq!(replicas.original(TaskIndex(3)), TaskIndex(3));
+        assert_eq!(replicas.add(TaskIndex(0)), TaskIndex(9));
+        assert_eq!([7, 9, 3].map(|task| replicas.original(TaskIndex(task)).0), [3, 0, 3]);
+        assert_eq!(replicas.replica(TaskIndex(3)), Some(TaskIndex(7)));
+        assert_eq!(replicas.replica(TaskIndex(2)), None);
     }
 
     #[test]
@@ -162,14 +245,46 @@ mod tests {
         let replicas = Replicas::choose(1, 1.0, 0);
         let compare = |first: (&str, f64), second: (&str, f64)| {
             let mut audit = Audit::new(replicas.clone());
-            audit.hear(TaskIndex(1), witness(first.0), &answer(first.1)).unwrap();
-            let heard = audit.hear(TaskIndex(0), witness(second.0), &answer(second.1));
-            (heard.is_ok(), audit.audited, audit.unaudited)
+            let heard = audit.hear(TaskIndex(1), witness(first.0), answer(first.1));
+            assert!(heard.certain.is_some_and(|(task, _)| task == TaskIndex(0)) && heard.doubt.is_none());
+            let heard = audit.hear(TaskIndex(0), witness(second.0), answer(second.1));
+            assert_eq!((heard.certain, heard.confirming), (None, answer(0.0).size()));
+            (heard.doubt.is_none(), audit.audited, audit.unaudited)
         };
         assert_eq!(compare(("alice", f64::NAN), ("bob", f64::NAN)), (true, 1, 0));
         assert_eq!(compare(("alice", 0.0), ("bob", -0.0)), (false, 1, 0));
         assert_eq!(compare(("alice", 1.0), ("alice", 1.0)), (true, 0, 1));
         assert_eq!(compare(("alice", 1.0), ("alice", 1.0 + f64::EPSILON)), (false, 0, 1));
-        assert_eq!(Audit::new(replicas).hear(TaskIndex(9), witness("alice"), &answer(1.0)), Ok(()));
+        let heard = Audit::new(replicas).hear(TaskIndex(9), witness("alice"), answer(1.0));
+        assert_eq!(heard, Heard { certain: Some((TaskIndex(9), answer(1.0))), ..Heard::default() });
+    }
+
+    #[test]
+    fn a_claim_reaches_the_caller_only_with_a_confirmation() {
+        let (task, replica) = (TaskIndex(0), TaskIndex(1));
+        let begin = || {
+            let mut audit = Audit::new(Replicas::choose(1, 0.0, 0));
+            audit.confirm(task);
+            assert_eq!(audit.hear(task, witness("alice"), claim()), Heard::default());
+            assert_eq!(audit.awaited(task), replica);
+            audit
+        };
+        let settled = |name, second: Answer| {
+            let mut audit = begin();
+            let heard = audit.hear(replica, witness(name), second);
+            assert_eq!((heard.certain, audit.awaited(task)), (Some((task, claim())), task));
+            heard.doubt.map_or(0, |doubt| doubt.testimonies.len())
+        };
+        assert_eq!(settled("bob", claim()), 0);
+        assert_eq!(settled("bob", answer(1.0)), 2, "the answers differ");
+        assert_eq!(settled("alice", claim()), 2, "the same worker confirms nothing");
+        // Without other workers, and from this process.
+        let alone = |witness: Witness| {
+            let heard = Audit::new(Replicas::choose(1, 0.0, 0)).hear(task, witness, claim());
+            assert_eq!(heard.certain, Some((task, claim())));
+            heard.doubt.map_or(0, |doubt| doubt.testimonies.len())
+        };
+        assert_eq!(alone(witness("alice")), 1);
+        assert_eq!(alone(Witness { is_remote: false, ..witness("local") }), 0);
     }
 }

@@ -10,15 +10,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use shared::work::lease::{BatchId, InstanceId, LeaseId, SessionId, TaskIndex};
+use shared::work::lease::{BatchId, LeaseId, SessionId, TaskIndex};
 use shared::work::task::{Answer, ContentHash};
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{Span, debug, info, info_span, warn};
 
-use super::audit::{Replicas, Witness};
+use super::audit::Witness;
 use super::backlog::Backlog;
 use super::decisions::Decisions;
-use super::expulsion::{self, Expelled, Key};
+use super::expulsion::Expelled;
 use super::fleet_events::{EventQueue, FleetEvent, Waiting};
 use super::messages::{Desk, Given, Input, Job, NotAdmitted, Order, Progress, Submission, clock};
 use super::status::{AccountStatus, FleetStatus, MemberInfo, OldestLease};
@@ -37,8 +37,7 @@ struct Member {
     name: String,
     slots: u32,
     remote: bool,
-    /// Keys under which an expelled worker is recognised.
-    keys: Vec<Key>,
+    identity: Identity,
     tasks_done: u64,
     /// Sum over its accepted answers.
     busy: Duration,
@@ -54,8 +53,6 @@ struct Batch {
     stage: Stage,
     /// Span of its log lines, with stage, run and round.
     span: Span,
-    /// Its replicas, for audits.
-    replicas: Replicas,
     tasks: Arc<Open>,
     progress: mpsc::Sender<Progress>,
     backlog: Arc<Backlog>,
@@ -122,7 +119,9 @@ pub(super) async fn run(
         let (orders, received) = local::orders();
         let here = Machine("this process".into());
         let desk = Desk::local(orders);
-        if let Some(member) = driver.join("local".into(), None, here, slots, (Vec::new(), Vec::new()), desk) {
+        let process = Process::Unnamed(MemberId(driver.next_member));
+        let identity = Identity { process, machine: here };
+        if let Some(member) = driver.join("local".into(), identity, slots, (Vec::new(), Vec::new()), desk) {
             local::start(member, config.local_workers, received, config.compute, to_fleet.clone());
         }
     }
@@ -227,27 +226,14 @@ impl Driver {
 
     fn handle(&mut self, input: Input) {
         match input {
-            Input::Joined {
-                name,
-                instance,
-                machine,
-                has_certificate,
-                slots,
-                holds,
-                running,
-                desk,
-                reply,
-            } => {
-                let keys = expulsion::keys(instance, &machine, has_certificate);
-                let admitted = match self.expelled.reason(&keys) {
+            Input::Joined { name, instance, machine, slots, holds, running, desk, reply } => {
+                let id = MemberId(self.next_member);
+                let process = instance.map_or(Process::Unnamed(id), Process::Named);
+                let identity = Identity { process, machine };
+                let admitted = match self.expelled.reason(&identity) {
                     Some(reason) => Err(NotAdmitted::Expelled(reason.to_owned())),
-                    None => self
-                        .join(name, instance, machine, slots, (holds, running), desk)
-                        .ok_or(NotAdmitted::Full),
+                    None => self.join(name, identity, slots, (holds, running), desk).ok_or(NotAdmitted::Full),
                 };
-                if let Ok(member) = admitted {
-                    self.members.entry(member).and_modify(|member| member.keys = keys);
-                }
                 if let (Err(_), Ok(member)) = (reply.send(admitted.clone()), admitted) {
                     let cause = Cause::Disconnected("closed before the welcome".into());
                     self.decide(Event::MemberLost { member, cause }, None);
@@ -255,7 +241,9 @@ impl Driver {
             }
             Input::Happened(event) => self.decide(event, None),
             Input::Answered { member, lease, answer, busy } => {
-                self.decide(Event::Answered { member, lease, claims: false }, Some((answer, busy)))
+                let is_remote = self.members.get(&member).is_none_or(|member| member.remote);
+                let claims = is_remote && answer.claims();
+                self.decide(Event::Answered { member, lease, claims }, Some((answer, busy)))
             }
             Input::Submitted(submission) => self.submit(submission),
             Input::RoomFreed { batch } => {
@@ -270,10 +258,9 @@ impl Driver {
                     self.decide(Event::BatchCancelled { batch }, None);
                 }
             }
-            Input::Expelled { member, reason } => {
-                if let Some(state) = self.members.get(&member) {
-                    self.expelled.add(&state.keys, &reason);
-                }
+            Input::Expelled { member, identity, reason } => {
+                let members = self.members.values().map(|member| &member.identity);
+                self.expelled.add(&identity, &reason, members);
                 self.decide(Event::MemberLost { member, cause: Cause::Expelled(reason) }, None);
             }
             Input::StatusAsked { reply } => {
@@ -295,8 +282,7 @@ impl Driver {
     fn join(
         &mut self,
         name: String,
-        instance: Option<InstanceId>,
-        machine: Machine,
+        identity: Identity,
         slots: u32,
         (holds, running): (Vec<ContentHash>, Vec<LeaseId>),
         desk: Desk,
@@ -313,7 +299,7 @@ impl Driver {
             name,
             slots,
             remote,
-            keys: Vec::new(),
+            identity: identity.clone(),
             tasks_done,
             busy,
             joined: clock(),
@@ -323,8 +309,6 @@ impl Driver {
         self.members.insert(member, state);
         let name = told.clone();
         self.tell(&FleetEvent::WorkerJoined { name, slots, workers: self.n_present() });
-        let process = instance.map_or(Process::Unnamed(member), Process::Named);
-        let identity = Identity { process, machine };
         self.decide(
             Event::MemberJoined { member, name: told, identity, slots, holds, running, watched: remote },
             None,
@@ -348,7 +332,7 @@ impl Driver {
         // Whether the batch waits is told anew, since its caller has not heard of the one before.
         self.clients.insert(account.id, Client { account: account.clone(), events, waiting: None });
         let pairs = replicas.pairs();
-        let tasks = Arc::new(Open::new(tasks, replicas.clone()));
+        let tasks = Arc::new(Open::new(tasks, replicas));
         let needs = tasks.needs();
         self.register.insert(batch, tasks.clone());
         let (mut report, traffic) = (MapReport::default(), self.traffic.so_far());
@@ -362,7 +346,6 @@ impl Driver {
             account: account.id,
             stage,
             span,
-            replicas,
             tasks,
             progress,
             backlog,
@@ -409,7 +392,7 @@ impl Driver {
                         }
                     }
                     Action::Withdraw { member, lease } => events.extend(self.withdraw(member, lease)),
-                    Action::Confirm { .. } => {}
+                    Action::Confirm { batch, task, replica } => self.confirm(batch, task, replica),
                     Action::Accept { member, lease, .. } => {
                         if let Some((answer, busy)) = answer.take() {
                             let batch = lease.batch;
@@ -498,9 +481,22 @@ impl Driver {
         }
     }
 
+    /// Adds a replica of a task, whose answer claims something, to an open batch.
+    fn confirm(&mut self, batch: BatchId, task: TaskIndex, replica: TaskIndex) {
+        let Some(batch) = self.batches.get_mut(&batch) else { return };
+        let _logged = batch.span.enter();
+        debug!(task = task.0, "another member is asked to confirm a claim");
+        let added = batch.tasks.add_replica(task);
+        debug_assert_eq!(added, replica, "the scheduler counts the tasks as this batch does");
+        batch.report.busy_by_task.push(Duration::ZERO);
+        // The channel has room for all; the caller may have gone.
+        let _ = batch.progress.try_send(Progress::Confirming { task });
+    }
+
     /// Passes an answer on to the caller. If this makes the backlog full, returns the task whose answer is processed next.
     fn accept(&mut self, id: MemberId, lease: LeaseId, answer: Answer, busy: Duration) -> Option<TaskIndex> {
         let (shard, member) = (self.shard(lease), self.name(id));
+        let witness = self.witness(id);
         let batch = self.batches.get_mut(&lease.batch)?;
         let _logged = batch.span.enter();
         debug!(shard, attempt = lease.attempt.0, member, ?busy, "answered");
@@ -515,18 +511,29 @@ impl Driver {
         if let Some(of_task) = batch.report.busy_by_task.get_mut(lease.task.index()) {
             *of_task = busy;
         }
-        let is_remote = self.members.get(&id).is_some_and(|member| member.remote);
-        let witness = Witness { id, name: member, is_remote };
         let is_full = batch.backlog.add(answer.size());
         // The channel has room for all; the caller may have gone.
-        let _ = batch.progress.try_send(Progress::Answered { task: lease.task, witness, answer });
+        let task = lease.task;
+        let _ = batch.progress.try_send(Progress::Answered { task, witness, answer });
         batch.backlog.only().filter(|_| is_full)
+    }
+
+    /// The member as a witness; one that is gone without an accepted answer is an unknown worker.
+    fn witness(&self, id: MemberId) -> Witness {
+        let name = self.name(id);
+        match self.members.get(&id) {
+            Some(member) => Witness { id, name, identity: member.identity.clone(), is_remote: member.remote },
+            None => {
+                let identity = Identity { process: Process::Unnamed(id), machine: Machine("unknown".into()) };
+                Witness { id, name, identity, is_remote: true }
+            }
+        }
     }
 
     /// The caller's task of a lease, for logs.
     fn shard(&self, lease: LeaseId) -> u32 {
         let batch = self.batches.get(&lease.batch);
-        batch.map_or(lease.task, |batch| batch.replicas.original(lease.task)).0
+        batch.map_or(lease.task, |batch| batch.tasks.original(lease.task)).0
     }
 
     /// Name of a member, for messages; the id of a lost member without accepted answers.
@@ -655,6 +662,7 @@ impl Driver {
 mod tests {
     use shared::work::task::Task;
 
+    use super::super::audit::Replicas;
     use super::super::tasks::Tasks;
     use super::*;
 
@@ -681,9 +689,8 @@ mod tests {
         let (open, _opened) = watch::channel(true);
         let mut driver = Driver::new(&FleetConfig::default(), register.clone(), Arc::default(), open);
         let (desk, orders, _dismissed) = Desk::remote(1);
-        let member = driver
-            .join("alice".into(), None, Machine("here".into()), 1, (Vec::new(), Vec::new()), desk)
-            .unwrap();
+        let identity = Identity { process: Process::Unnamed(MemberId(0)), machine: Machine("here".into()) };
+        let member = driver.join("alice".into(), identity, 1, (Vec::new(), Vec::new()), desk).unwrap();
         drop(orders);
         let (progress, _received) = mpsc::channel(4);
         driver.handle(Input::Submitted(Submission {

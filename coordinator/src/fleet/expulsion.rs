@@ -1,70 +1,129 @@
 //! Expelled workers: they gave a wrong answer and may not rejoin.
 //!
-//! A worker is known by the secret id of its process, and by the names in its certificate if it has one: only a peer with another certificate is
-//! another worker. Without certificates a restarted process counts as another worker.
+//! A wrong answer expels its process. It is also counted against the machine: a second wrong process of a machine, or a first one with a
+//! certificate, closes the machine to new processes. Its processes that had joined by then stay, and may reconnect; each is judged by its own
+//! answers, since honest workers may share a machine, and the address of a gateway.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use scheduler::Machine;
-use shared::work::lease::InstanceId;
+use scheduler::{Identity, Machine, Process};
 
-/// Maximum number of expulsions; beyond it an old one is dropped for each new one.
+/// Maximum numbers of expelled processes and of their machines; beyond it an old one is dropped for each new one.
 const MOST: usize = 4096;
-
-/// A key under which an expelled worker is recognised.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Key {
-    /// The id of its process.
-    Process([u8; 16]),
-    /// The names in its certificate.
-    Certificate(Machine),
-}
-
-/// The keys of a worker.
-pub(super) fn keys(instance: Option<InstanceId>, machine: &Machine, has_certificate: bool) -> Vec<Key> {
-    let process = instance.map(|InstanceId(id)| Key::Process(id));
-    let certificate = has_certificate.then(|| Key::Certificate(machine.clone()));
-    process.into_iter().chain(certificate).collect()
-}
 
 /// Expelled workers with their reasons.
 #[derive(Default)]
-pub(super) struct Expelled(BTreeMap<Key, String>);
+pub(super) struct Expelled {
+    processes: BTreeMap<Process, String>,
+    machines: BTreeMap<Machine, WrongMachine>,
+}
+
+/// A machine of which a process gave a wrong answer.
+#[derive(Default)]
+struct WrongMachine {
+    /// Its processes that gave wrong answers.
+    wrong: BTreeSet<Process>,
+    /// Once it is closed: the processes that had joined by then, and the reason.
+    closed: Option<(BTreeSet<Process>, String)>,
+}
 
 impl Expelled {
-    /// Expels the worker with these keys.
-    pub fn add(&mut self, keys: &[Key], reason: &str) {
-        for key in keys {
-            if self.0.len() >= MOST {
-                self.0.pop_first();
-            }
-            self.0.insert(key.clone(), reason.to_owned());
+    /// Expels a worker. `members` are the identities of all workers that have joined.
+    pub fn add<'a>(
+        &mut self,
+        identity: &Identity,
+        reason: &str,
+        members: impl Iterator<Item = &'a Identity>,
+    ) {
+        let Identity { process, machine } = identity;
+        make_room(&mut self.processes);
+        self.processes.insert(*process, reason.to_owned());
+        make_room(&mut self.machines);
+        let state = self.machines.entry(machine.clone()).or_default();
+        if state.closed.is_some() {
+            return;
+        }
+        state.wrong.insert(*process);
+        let most = if machine.has_certificate() { 1 } else { 2 };
+        if state.wrong.len() >= most {
+            let members = members.filter(|member| member.machine == *machine);
+            let reason = format!("{reason}; no new process of its machine is admitted");
+            state.closed = Some((members.map(|member| member.process).collect(), reason));
         }
     }
 
-    /// Why the worker with these keys was expelled, if it was.
-    pub fn reason(&self, keys: &[Key]) -> Option<&str> {
-        keys.iter().find_map(|key| self.0.get(key)).map(String::as_str)
+    /// Why the worker was expelled, if it was.
+    pub fn reason(&self, identity: &Identity) -> Option<&str> {
+        let of_machine = || {
+            let (stay, reason) = self.machines.get(&identity.machine)?.closed.as_ref()?;
+            (!stay.contains(&identity.process)).then_some(reason)
+        };
+        self.processes.get(&identity.process).or_else(of_machine).map(String::as_str)
+    }
+}
+
+fn make_room<K: Ord, V>(entries: &mut BTreeMap<K, V>) {
+    if entries.len() >= MOST {
+        entries.pop_first();
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use shared::work::lease::InstanceId;
+
     use super::*;
 
+    fn worker(process: u128, machine: &Machine) -> Identity {
+        let process = Process::Named(InstanceId(process.to_le_bytes()));
+        Identity { process, machine: machine.clone() }
+    }
+
     #[test]
-    fn an_expelled_worker_is_known_by_its_process_and_its_certificate() {
-        let (machine, other) = (Machine("certificate w1".into()), Machine("certificate w2".into()));
-        let (first, second) = (InstanceId([1; 16]), InstanceId([2; 16]));
+    fn a_wrong_answer_expels_its_process_and_a_second_one_closes_the_machine_to_new_processes() {
+        let (machine, other) = (Machine("10.0.0.7".into()), Machine("10.0.0.8".into()));
+        let members = [1, 2, 3].map(|process| worker(process, &machine));
         let mut expelled = Expelled::default();
-        expelled.add(&keys(Some(first), &machine, true), "wrong");
-        assert_eq!(expelled.reason(&keys(Some(second), &machine, true)), Some("wrong"), "another process");
-        assert_eq!(expelled.reason(&keys(Some(first), &other, true)), Some("wrong"), "another certificate");
-        assert_eq!(expelled.reason(&keys(Some(second), &other, true)), None);
-        assert_eq!(expelled.reason(&keys(None, &machine, false)), None, "an address proves nothing");
-        for id in 0..2 * MOST as u128 {
-            expelled.add(&keys(Some(InstanceId(id.to_le_bytes())), &other, false), "wrong");
+        let reasons = |expelled: &Expelled| {
+            [1, 2, 3, 4].map(|process| expelled.reason(&worker(process, &machine)).is_some())
+        };
+        for _ in 0..2 {
+            expelled.add(&members[0], "wrong", members.iter());
+            assert_eq!(reasons(&expelled), [true, false, false, false]);
         }
-        assert_eq!(expelled.0.len(), MOST);
+        expelled.add(&members[1], "wrong", members.iter());
+        assert_eq!(reasons(&expelled), [true, true, false, true], "members stay, new processes do not join");
+        assert_eq!(expelled.reason(&worker(4, &other)), None, "another machine");
+        // Those that stay are judged by their own answers, and later ones were not there.
+        expelled.add(&members[2], "wrong", [worker(4, &machine)].iter());
+        assert_eq!(reasons(&expelled), [true; 4]);
+    }
+
+    #[test]
+    fn a_wrong_answer_closes_a_certificate() {
+        let (machine, other) = (Machine::certified("w1"), Machine::certified("w2"));
+        let (first, beside) = (worker(1, &machine), worker(2, &machine));
+        let mut expelled = Expelled::default();
+        expelled.add(&first, "wrong", [first.clone(), beside.clone()].iter());
+        assert_eq!(expelled.reason(&first), Some("wrong"));
+        assert_eq!(
+            expelled.reason(&worker(1, &other)),
+            Some("wrong"),
+            "the process with another certificate"
+        );
+        assert_eq!(
+            expelled.reason(&worker(3, &machine)),
+            Some("wrong; no new process of its machine is admitted")
+        );
+        assert_eq!((expelled.reason(&beside), expelled.reason(&worker(3, &other))), (None, None));
+    }
+
+    #[test]
+    fn expulsions_take_bounded_memory() {
+        let mut expelled = Expelled::default();
+        for id in 0..2 * MOST as u128 {
+            expelled.add(&worker(id, &Machine(id.to_string().into())), "wrong", [].iter());
+        }
+        assert_eq!((expelled.processes.len(), expelled.machines.len()), (MOST, MOST));
     }
 }

@@ -8,17 +8,18 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use shared::stop::Stop;
 use shared::work::lease::{BatchId, TaskIndex};
-use shared::work::task::{Answer, Task};
+use shared::work::task::Answer;
 use tokio::sync::mpsc;
 
-use super::audit::{self, Audit, Doubt, Replicas, Witness};
+use super::audit::{Audit, Doubt, Heard, Replicas};
 use super::backlog::Backlog;
 use super::fleet_events::{EventQueue, FleetEvent, Pending, Waiting};
 use super::messages::{Input, Progress, Submission, clock};
 use super::tasks::{Register, Tasks};
 use super::watcher::Watcher;
-use super::{Compute, Effort, FleetError, Map, MapReport, Mismatch, Stage, local};
+use super::{Compute, Effort, FleetError, Map, MapReport, Mismatch, Stage};
 use scheduler::{Account, Failure};
 
 /// The parts that all handles of a fleet share.
@@ -58,16 +59,19 @@ struct Inner {
 #[derive(Default)]
 struct Calls {
     cancelled: bool,
-    /// Channels to callers, some of which may have ended.
-    waiting: Vec<mpsc::WeakSender<Progress>>,
+    /// Channels to callers, some of which may have ended, and the ends of what they compute themselves.
+    waiting: Vec<(mpsc::WeakSender<Progress>, Stop)>,
 }
 
 impl Calls {
     /// Cancels the calls in progress.
     fn end(&mut self) {
-        for progress in self.waiting.drain(..).filter_map(|waiting| waiting.upgrade()) {
-            // There is room for one; the caller may have gone.
-            let _ = progress.try_send(Progress::Cancelled);
+        for (waiting, stop) in self.waiting.drain(..) {
+            stop.request();
+            if let Some(progress) = waiting.upgrade() {
+                // There is room for one; the caller may have gone.
+                let _ = progress.try_send(Progress::Cancelled);
+            }
         }
     }
 }
@@ -112,38 +116,53 @@ impl Handle {
         self.0.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a call in progress.
-    fn enlist(&self, progress: &mpsc::Sender<Progress>) {
-        let mut calls = self.calls();
-        calls.waiting.retain(|waiting| waiting.strong_count() > 0);
-        calls.waiting.push(progress.downgrade());
+    /// Adds a call in progress; returns the end of what it computes itself.
+    fn enlist(&self, progress: &mpsc::Sender<Progress>) -> Stop {
+        let (stop, mut calls) = (Stop::default(), self.calls());
+        calls.waiting.retain(|(waiting, _)| waiting.strong_count() > 0);
+        calls.waiting.push((progress.downgrade(), stop.clone()));
+        stop
     }
 
     fn stop_if_cancelled(&self) -> Result<(), FleetError> {
         if self.is_cancelled() { Err(FleetError::Cancelled) } else { Ok(()) }
     }
 
-    /// Decides whose answer is wrong by computing the task on the calling thread, and expels those members.
-    fn judge(&self, stage: Stage, task: anyhow::Result<Task>, doubt: Doubt) -> FleetError {
-        let own = match task.and_then(|task| local::run(&self.0.link.compute, &task)) {
-            Ok(answer) => audit::digest(&answer),
-            Err(error) => {
-                let failure = Failure::Task { task: doubt.task, detail: format!("{error:#}") };
-                return FleetError::Batch { stage, failure, decisions: Vec::new() };
+    /// Decides whose answer is wrong by the one that the job's own process computes, and expels those members. Returns an error unless all
+    /// are right.
+    fn judge(&self, stage: Stage, tasks: &dyn Tasks, doubt: Doubt, stop: &Stop) -> Result<(), FleetError> {
+        let Doubt { task, testimonies } = doubt;
+        let own = tasks.digest(task.index(), &self.0.link.compute, stop).map_err(|error| {
+            if stop.is_requested() {
+                return FleetError::Cancelled;
             }
-        };
+            let detail =
+                format!("the answers of workers cannot be checked by the job's own process: {error:#}");
+            FleetError::Batch { stage, failure: Failure::Task { task, detail }, decisions: Vec::new() }
+        })?;
         let (right, wrong): (Vec<_>, Vec<_>) =
-            doubt.testimonies.into_iter().partition(|testimony| testimony.digest == own);
-        let is_mended = wrong.iter().all(|testimony| testimony.witness.is_remote);
-        for Witness { id, .. } in wrong.iter().map(|testimony| &testimony.witness) {
-            let reason = format!("{stage}: its answer to task {} was wrong", doubt.task.0);
-            // A fleet that has stopped has no members.
-            let _ = self.0.link.tell(Input::Expelled { member: *id, reason });
+            testimonies.into_iter().partition(|testimony| testimony.digest == own);
+        let [right, wrong] = [right, wrong].map(|of| of.into_iter().map(|of| of.witness).collect::<Vec<_>>());
+        if wrong.is_empty() {
+            return Ok(());
         }
-        let mut right = right.into_iter().map(|testimony| testimony.witness.name);
-        let wrong = wrong.into_iter().map(|testimony| testimony.witness.name).collect();
-        let mismatch = Mismatch { task: doubt.task, wrong, right: right.next(), is_mended };
-        FleetError::Audit { stage, mismatch }
+        for witness in &wrong {
+            let reason = format!("{stage}: its answer to task {} was wrong", task.0);
+            // A fleet that has stopped has no members.
+            let _ = self.0.link.tell(Input::Expelled {
+                member: witness.id,
+                identity: witness.identity.clone(),
+                reason,
+            });
+        }
+        let mismatch = Mismatch {
+            task,
+            is_mended: wrong.iter().all(|witness| witness.is_remote),
+            expelled: wrong.iter().map(|witness| witness.id.0).collect(),
+            right: right.into_iter().next().map(|witness| witness.name),
+            wrong: wrong.into_iter().map(|witness| witness.name).collect(),
+        };
+        Err(FleetError::Audit { stage, mismatch })
     }
 }
 
@@ -192,12 +211,12 @@ impl Handle {
         let n_tasks = tasks.len();
         let share = if audits_all.load(Ordering::Relaxed) { 1.0 } else { link.audit };
         let replicas = Replicas::choose(n_tasks, share, n_batches.fetch_add(1, Ordering::Relaxed));
-        let n_audits = replicas.audited().count();
+        let mut n_replicas = replicas.len();
         let mut audit = Audit::new(replicas.clone());
-        // Each task is accepted once, and then comes the end, or before it a cancellation, and one notice of events at a time: sending never waits
-        // for a slow `each`, for which others are begun later.
-        let (progress, mut received) = mpsc::channel(n_tasks + n_audits + 3);
-        self.enlist(&progress);
+        // Each task and its replica are accepted once, with a notice of the replica; and then comes the end, or before it a cancellation, and one
+        // notice of events at a time: sending never waits for a slow `each`, for which others are begun later.
+        let (progress, mut received) = mpsc::channel(3 * n_tasks + 3);
+        let stop = self.enlist(&progress);
         self.stop_if_cancelled()?;
         let backlog = Arc::new(Backlog::new(link.room));
         let (batch, is_told) = (link.register.next(), Arc::new(AtomicBool::new(false)));
@@ -215,29 +234,31 @@ impl Handle {
         let mut caller = Caller { link, batch: Some(batch) };
         listener.tell_events();
         let mut early = BTreeMap::new();
-        let mut next = 0;
+        let mut next = TaskIndex(0);
         loop {
             let progress = received.blocking_recv().ok_or(FleetError::Stopped)?;
             self.stop_if_cancelled()?;
             match progress {
+                Progress::Confirming { task } => {
+                    audit.confirm(task);
+                    n_replicas += 1;
+                }
                 Progress::Answered { task, witness, answer } => {
-                    if let Err(doubt) = audit.hear(task, witness, &answer) {
-                        return Err(self.judge(stage, tasks.make(doubt.task.index()), doubt));
-                    }
-                    let processed = |size, next: usize| match backlog.take(size, TaskIndex(next as u32)) {
+                    let processed = |size, awaited| match backlog.take(size, awaited) {
                         true => link.tell(Input::RoomFreed { batch }),
                         false => Ok(()),
                     };
-                    if task.index() < n_tasks {
-                        early.insert(task.index(), answer);
-                    } else {
-                        processed(answer.size(), next)?;
+                    let Heard { certain, confirming, doubt } = audit.hear(task, witness, answer);
+                    if let Some(doubt) = doubt {
+                        self.judge(stage, &*tasks, doubt, &stop)?;
                     }
+                    early.extend(certain);
+                    processed(confirming, audit.awaited(next))?;
                     while let Some(answer) = early.remove(&next) {
                         let size = answer.size();
-                        each(next, answer);
-                        next += 1;
-                        processed(size, next)?;
+                        each(next.index(), answer);
+                        next = TaskIndex(next.0 + 1);
+                        processed(size, audit.awaited(next))?;
                         self.stop_if_cancelled()?;
                     }
                 }
@@ -249,7 +270,7 @@ impl Handle {
                     caller.batch = None;
                     let (audited, unaudited) = (audit.audited, audit.unaudited);
                     let report = MapReport { audited, unaudited, ..report };
-                    effort.lock().unwrap_or_else(PoisonError::into_inner).add(n_tasks, n_audits, &report);
+                    effort.lock().unwrap_or_else(PoisonError::into_inner).add(n_tasks, n_replicas, &report);
                     return Ok(report);
                 }
                 Progress::Failed(failure, decisions) => {

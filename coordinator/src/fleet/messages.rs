@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use scheduler::{Account, Event, Failure, Machine, MemberId};
+use scheduler::{Account, Event, Failure, Identity, Machine, MemberId};
 use shared::work::lease::{BatchId, InstanceId, LeaseId, TaskIndex, max_leases};
 use shared::work::task::{Answer, ContentHash, Task};
 use tokio::sync::mpsc::error::TrySendError;
@@ -34,8 +34,6 @@ pub(super) enum Input {
         instance: Option<InstanceId>,
         /// Its machine.
         machine: Machine,
-        /// Whether the machine is from a certificate.
-        has_certificate: bool,
         /// Number of tasks that it computes at the same time.
         slots: u32,
         /// Blobs from an earlier connection that it has cached.
@@ -74,8 +72,10 @@ pub(super) enum Input {
     },
     /// An answer of a remote member was wrong.
     Expelled {
-        /// The member.
+        /// The member, which may be gone.
         member: MemberId,
+        /// Its identity.
+        identity: Identity,
         /// The reason, which names the answer.
         reason: String,
     },
@@ -126,6 +126,11 @@ pub(super) struct Submission {
 
 /// Messages to the caller of a batch.
 pub(super) enum Progress {
+    /// The next answer to a task claims something: a replica was added, after all others.
+    Confirming {
+        /// The task.
+        task: TaskIndex,
+    },
     /// An accepted answer.
     Answered {
         /// The task that it answers.

@@ -45,7 +45,7 @@ use super::messages::{Desk, Input, Job, NotAdmitted, Order, clock};
 use super::tasks::Register;
 use crate::access::{Access, Denied, Role};
 use crate::revocation::Revocable;
-use scheduler::{Cause, Event, MemberId};
+use scheduler::{Cause, Event, Identity, MemberId, Process};
 
 mod arriving;
 mod breach;
@@ -199,24 +199,33 @@ impl Work for Admission {
         let span = self.span.clone();
         let stay = async move {
             let peer = visitor.peer;
-            if let Err(denied) = admitted {
-                drop(incoming); // what it has sent already takes memory
-                warn!(%peer, %denied, "a worker without the right token was refused");
-                let detail = match denied {
-                    Denied::Missing => {
-                        "a token is needed; give it with --token-file FILE, or in GRAMMATON_TOKEN".to_owned()
-                    }
-                    Denied::Unknown => "the token is not the coordinator's".to_owned(),
-                    Denied::Role { .. } => denied.to_string(),
-                };
-                line.refuse(refusal::Reason::Token, &detail).await;
-            } else if let Err(Refused(reason, detail)) = admission.receive(incoming, &line, &visitor).await {
-                match reason {
-                    // It comes back once its threads are free.
-                    refusal::Reason::OtherSession => info!(%peer, detail, "a worker has to stop tasks first"),
-                    _ => warn!(%peer, detail, "a worker was refused"),
+            match admitted {
+                Err(denied) => {
+                    drop(incoming); // what it has sent already takes memory
+                    warn!(%peer, %denied, "a worker without the right token was refused");
+                    let detail = match denied {
+                        Denied::Missing => {
+                            "a token is needed; give it with --token-file FILE, or in GRAMMATON_TOKEN"
+                                .to_owned()
+                        }
+                        Denied::Unknown => "the token is not the coordinator's".to_owned(),
+                        Denied::Role { .. } => denied.to_string(),
+                    };
+                    line.refuse(refusal::Reason::Token, &detail).await;
                 }
-                line.refuse(reason, &detail).await;
+                Ok(identity) => {
+                    let received = admission.receive(incoming, &line, &visitor, &identity.name).await;
+                    if let Err(Refused(reason, detail)) = received {
+                        match reason {
+                            // It comes back once its threads are free.
+                            refusal::Reason::OtherSession => {
+                                info!(%peer, detail, "a worker has to stop tasks first");
+                            }
+                            _ => warn!(%peer, detail, "a worker was refused"),
+                        }
+                        line.refuse(reason, &detail).await;
+                    }
+                }
             }
             tokio::spawn(dismiss_later(visitor));
         };
@@ -255,6 +264,7 @@ impl Admission {
         mut incoming: Streaming<FromWorker>,
         line: &Line,
         visitor: &Visitor,
+        token: &str,
     ) -> Result<(), Refused> {
         let first = tokio::time::timeout(HELLO_WITHIN, incoming.message()).await;
         let Ok(Ok(Some(FromWorker { message: Some(from_worker::Message::Hello(hello)) }))) = first else {
@@ -269,17 +279,9 @@ impl Admission {
         let (desk, orders, dismissed) = Desk::remote(guest.slots);
         let (reply, joined) = oneshot::channel();
         let Guest { name, instance, slots, holds, running, blob_cache } = guest;
-        let joining = Input::Joined {
-            name,
-            instance,
-            machine: visitor.machine(),
-            has_certificate: visitor.certificate.is_some(),
-            slots,
-            holds,
-            running,
-            desk,
-            reply,
-        };
+        let machine = visitor.machine(token);
+        let joining =
+            Input::Joined { name, instance, machine: machine.clone(), slots, holds, running, desk, reply };
         if self.to_fleet.send(joining).await.is_err() {
             return Ok(()); // the fleet has stopped
         }
@@ -301,7 +303,8 @@ impl Admission {
         let session = Bytes::copy_from_slice(&self.session.0);
         let cause = if line.send(from_coordinator::Message::Welcome(v1::Welcome { session })).await {
             let blob_cache = Mutex::new(blob_cache);
-            let read = self.read(member, incoming, &blob_cache);
+            let process = instance.map_or(Process::Unnamed(member), Process::Named);
+            let read = self.read(member, Identity { process, machine }, incoming, &blob_cache);
             tokio::pin!(read);
             tokio::select! {
                 cause = &mut read => cause,
@@ -324,6 +327,7 @@ impl Admission {
     async fn read(
         &self,
         member: MemberId,
+        identity: Identity,
         mut incoming: Streaming<FromWorker>,
         blob_cache: &Mutex<BlobCache>,
     ) -> Cause {
@@ -387,7 +391,15 @@ impl Admission {
             };
             let input = match input {
                 Ok(input) => input,
-                Err(breach) => return Cause::Protocol(breach.to_string()),
+                Err(breach) => {
+                    let reason = breach.to_string();
+                    if breach.is_wrong_answer() {
+                        let expelled = Input::Expelled { member, identity, reason: reason.clone() };
+                        // An error means that the fleet has stopped.
+                        let _ = self.to_fleet.send(expelled).await;
+                    }
+                    return Cause::Protocol(reason);
+                }
             };
             if self.to_fleet.send(input).await.is_err() {
                 return Cause::Left; // the fleet has stopped

@@ -9,10 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use anyhow::Result;
 use proto::convert::blob;
 use rustc_hash::FxHashMap;
+use shared::stop::Stop;
 use shared::work::lease::{BatchId, TaskIndex};
 use shared::work::task::Task;
 
-use super::audit::Replicas;
+use super::Compute;
+use super::audit::{self, Replicas};
 use scheduler::Needs;
 
 /// The tasks of a batch.
@@ -30,6 +32,12 @@ pub trait Tasks: Send + Sync {
 
     /// Makes the task at that position; every call returns an equal task.
     fn make(&self, at: usize) -> Result<Task>;
+
+    /// Computes the task at that position in its job's own process, until `stop` is requested. Returns the digest of the answer, by which
+    /// the answers of workers are judged. An error says why there is no answer.
+    fn digest(&self, at: usize, compute: &Compute, stop: &Stop) -> Result<blake3::Hash> {
+        audit::digest(compute, &self.make(at)?, stop)
+    }
 }
 
 impl Tasks for Vec<Task> {
@@ -53,23 +61,34 @@ impl Tasks for Vec<Task> {
 /// An open batch: its tasks, and their replicas after them.
 pub(super) struct Open {
     tasks: Arc<dyn Tasks>,
-    replicas: Replicas,
+    replicas: Mutex<Replicas>,
     /// Assigned tasks without an answer.
     made: Mutex<FxHashMap<TaskIndex, Arc<Task>>>,
 }
 
 impl Open {
     pub fn new(tasks: Arc<dyn Tasks>, replicas: Replicas) -> Open {
-        Open { tasks, replicas, made: Mutex::default() }
+        Open { tasks, replicas: Mutex::new(replicas), made: Mutex::default() }
     }
 
     pub fn len(&self) -> usize {
-        self.tasks.len() + self.replicas.audited().count()
+        self.tasks.len() + self.replicas().len()
     }
 
     pub fn needs(&self) -> Vec<Needs> {
-        let all = (0..self.tasks.len() as u32).map(TaskIndex).chain(self.replicas.audited());
+        let replicas = self.replicas();
+        let all = (0..self.tasks.len() as u32).map(TaskIndex).chain(replicas.originals());
         all.map(|task| self.tasks.needs(task.index())).collect()
+    }
+
+    /// The original of a replica; the task itself otherwise.
+    pub fn original(&self, task: TaskIndex) -> TaskIndex {
+        self.replicas().original(task)
+    }
+
+    /// Adds a replica of `task`; returns it.
+    pub fn add_replica(&self, task: TaskIndex) -> TaskIndex {
+        self.replicas().add(task)
     }
 
     /// Returns the task; makes it unless it is assigned already.
@@ -77,7 +96,7 @@ impl Open {
         if let Some(made) = self.made().get(&task) {
             return Ok(made.clone());
         }
-        let made = Arc::new(self.tasks.make(self.replicas.original(task).index())?);
+        let made = Arc::new(self.tasks.make(self.original(task).index())?);
         self.made().insert(task, made.clone());
         Ok(made)
     }
@@ -85,6 +104,10 @@ impl Open {
     /// Removes an answered task.
     pub fn close(&self, task: TaskIndex) {
         self.made().remove(&task);
+    }
+
+    fn replicas(&self) -> MutexGuard<'_, Replicas> {
+        self.replicas.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn made(&self) -> MutexGuard<'_, FxHashMap<TaskIndex, Arc<Task>>> {

@@ -2,13 +2,14 @@
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use prost::bytes::Bytes;
 use rustc_hash::FxHashMap;
+use shared::stop::{Stop, Stopped};
 use shared::work::task::{Answer, ContentHash};
 
 use super::frames::Sender;
@@ -20,6 +21,9 @@ const WINDOW: usize = 32 << 20;
 
 /// Time that the process has for a reply.
 const REPLY_WITHIN: Duration = Duration::from_secs(60);
+
+/// Time between two looks at whether a computation is to stop.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Why there is no reply.
 const GONE: &str = "the process of the job has ended";
@@ -33,6 +37,8 @@ pub enum Reply {
     Task(Result<Made, Reason>),
     /// Reply to [`Exchange::blob`]: kind and bytes.
     Blob(Result<(i32, Bytes), Reason>),
+    /// Reply to [`Exchange::digest`].
+    Digest(Result<[u8; 32], Reason>),
 }
 
 /// The way to the process of a job.
@@ -124,7 +130,7 @@ impl Exchange {
         drop(state);
         match self.ask(|request| ToJob::TaskWanted { request, batch, at })? {
             Reply::Task(task) => Ok(task?),
-            Reply::Blob(_) => bail!("expected a task, found a blob"),
+            Reply::Blob(_) | Reply::Digest(_) => bail!("the reply is not a task"),
         }
     }
 
@@ -132,11 +138,36 @@ impl Exchange {
     pub fn blob(&self, batch: u64, at: usize, hash: ContentHash) -> anyhow::Result<(i32, Bytes)> {
         match self.ask(|request| ToJob::BlobWanted { request, batch, at, hash })? {
             Reply::Blob(blob) => Ok(blob?),
-            Reply::Task(_) => bail!("expected a blob, found a task"),
+            Reply::Task(_) | Reply::Digest(_) => bail!("the reply is not a blob"),
+        }
+    }
+
+    /// Has the process compute a task, for as long as the process lives and until `stop` is requested. Returns the digest of its answer.
+    pub fn digest(&self, batch: u64, at: usize, stop: &Stop) -> anyhow::Result<blake3::Hash> {
+        let replied = self.request(|request| ToJob::DigestWanted { request, batch, at })?;
+        loop {
+            match replied.recv_timeout(LOOK) {
+                Ok(Reply::Digest(digest)) => return Ok(digest?.into()),
+                Ok(Reply::Task(_) | Reply::Blob(_)) => bail!("the reply is not a digest"),
+                Err(RecvTimeoutError::Disconnected) => bail!(GONE),
+                Err(RecvTimeoutError::Timeout) if stop.is_requested() => bail!(Stopped),
+                Err(RecvTimeoutError::Timeout) => {}
+            }
         }
     }
 
     fn ask(&self, message: impl FnOnce(u64) -> ToJob) -> anyhow::Result<Reply> {
+        self.request(message)?.recv_timeout(REPLY_WITHIN).map_err(|error| match error {
+            RecvTimeoutError::Disconnected => anyhow!(GONE),
+            RecvTimeoutError::Timeout => {
+                self.kill();
+                anyhow!("the process of the job did not answer for {} s", REPLY_WITHIN.as_secs())
+            }
+        })
+    }
+
+    /// Sends a request; returns the channel of its reply.
+    fn request(&self, message: impl FnOnce(u64) -> ToJob) -> anyhow::Result<Receiver<Reply>> {
         let request = self.requests.fetch_add(1, Ordering::Relaxed);
         let (reply, replied) = mpsc::sync_channel(1);
         let mut state = self.state();
@@ -146,13 +177,7 @@ impl Exchange {
         state.waiting.insert(request, reply);
         drop(state);
         self.send(&message(request)).map_err(|_| anyhow!(GONE))?;
-        replied.recv_timeout(REPLY_WITHIN).map_err(|error| match error {
-            RecvTimeoutError::Disconnected => anyhow!(GONE),
-            RecvTimeoutError::Timeout => {
-                self.kill();
-                anyhow!("the process of the job did not answer for {} s", REPLY_WITHIN.as_secs())
-            }
-        })
+        Ok(replied)
     }
 
     /// Passes a reply on to the thread that asked.

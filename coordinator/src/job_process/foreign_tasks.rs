@@ -12,10 +12,11 @@ use proto::convert::blob::{Blob, hash_from_wire};
 use proto::convert::{WireError, lease};
 use proto::v1;
 use rustc_hash::FxHashMap;
+use shared::stop::Stop;
 use shared::work::task::{ContentHash, Task};
 
 use super::exchange::Exchange;
-use crate::fleet::Tasks;
+use crate::fleet::{Compute, Tasks};
 use scheduler::Needs;
 
 /// Encoded bytes of blobs that are kept.
@@ -58,6 +59,11 @@ impl Tasks for ForeignTasks {
             blobs.iter().find(|blob| blob.hash() == hash).ok_or(WireError::Missing { field })
         };
         lease::task_from_wire(&head, payload, find).map_err(Error::msg)
+    }
+
+    /// The process of the job computes the task, within its limits.
+    fn digest(&self, at: usize, _: &Compute, stop: &Stop) -> Result<blake3::Hash> {
+        self.job.digest(self.batch, at, stop)
     }
 }
 

@@ -85,6 +85,15 @@ pub enum ToJob {
         /// Hash of the blob.
         hash: ContentHash,
     },
+    /// Asks for the digest of the answer that the process computes to a task, since the answers of workers differ.
+    DigestWanted {
+        /// Returned with the reply.
+        request: u64,
+        /// Number of the batch.
+        batch: u64,
+        /// Position in the batch.
+        at: usize,
+    },
     /// The next answer of the open batch, which is the payload.
     Answered {
         /// Position of its task.
@@ -131,6 +140,13 @@ pub enum FromJob {
         request: u64,
         /// Its kind, as in the workers' protocol; an error says why there is no blob.
         kind: Result<i32, Reason>,
+    },
+    /// The digest of an answer that was asked for; an error says why there is no answer.
+    Digest {
+        /// The request.
+        request: u64,
+        /// The digest.
+        digest: Result<[u8; 32], Reason>,
     },
     /// An answer has been processed.
     Processed {

@@ -7,18 +7,20 @@ use std::io::{self, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
 use anyhow::{Context, Result};
 use prost::Message;
 use prost::bytes::Bytes;
 use proto::convert::blob::Blob;
 use proto::convert::{Wire, lease};
+use shared::stop::Stop;
 use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use shared::work::task::{Answer, ContentHash, Task};
 
 use super::frames::{self, Sender};
-use super::messages::{BatchError, FromJob, HeadOfTask, ToJob};
-use crate::fleet::{FleetError, FleetEvent, Map, MapReport, Stage, Tasks};
+use super::messages::{BatchError, FromJob, HeadOfTask, Reason, ToJob};
+use crate::fleet::{self, FleetError, FleetEvent, Map, MapReport, Stage, Tasks, engine_with};
 use crate::outcome::Crew;
 use scheduler::Failure;
 
@@ -37,7 +39,8 @@ pub struct ServiceFleet {
 /// State of the thread that maps and the thread that hears the service.
 #[derive(Default)]
 struct Shared {
-    is_cancelled: AtomicBool,
+    /// Requested when the job is cancelled; ends the computations of this process.
+    cancelled: Stop,
     audits_all: AtomicBool,
     open: Mutex<Open>,
 }
@@ -121,7 +124,7 @@ impl Map for ServiceFleet {
     }
 
     fn check(&self) -> Result<(), FleetError> {
-        if self.shared.is_cancelled.load(Ordering::SeqCst) { Err(FleetError::Cancelled) } else { Ok(()) }
+        if self.shared.cancelled.is_requested() { Err(FleetError::Cancelled) } else { Ok(()) }
     }
 
     fn map(
@@ -183,7 +186,13 @@ impl Shared {
     }
 
     /// Processes a message of the service.
-    fn hear(&self, service: &Sender, message: ToJob, payload: Bytes, to_training: &mpsc::Sender<Progress>) {
+    fn hear(
+        &self,
+        service: &Arc<Sender>,
+        message: ToJob,
+        payload: Bytes,
+        to_training: &mpsc::Sender<Progress>,
+    ) {
         let progress = match message {
             ToJob::TaskWanted { request, batch, at } => {
                 return reply_with_task(service, request, self.make(batch, at));
@@ -191,7 +200,10 @@ impl Shared {
             ToJob::BlobWanted { request, batch, at, hash } => {
                 return reply_with_blob(service, request, self.make(batch, at), hash);
             }
-            ToJob::Cancelled => return self.is_cancelled.store(true, Ordering::SeqCst),
+            ToJob::DigestWanted { request, batch, at } => {
+                return self.reply_with_digest(service, request, self.make(batch, at));
+            }
+            ToJob::Cancelled => return self.cancelled.request(),
             ToJob::Assigned(_) => return,
             ToJob::Answered { at } => Progress::Answered(at, payload),
             ToJob::FleetEvent(event) => Progress::FleetEvent(event),
@@ -200,6 +212,22 @@ impl Shared {
         };
         // A run that has ended hears nothing more.
         let _ = to_training.send(progress);
+    }
+
+    /// Computes a task on a thread of its own, since the service goes on asking for others.
+    fn reply_with_digest(&self, service: &Arc<Sender>, request: u64, task: Result<Task>) {
+        let (stop, to_service) = (self.cancelled.clone(), service.clone());
+        // A service that is gone needs no reply.
+        let reply = move |digest: Result<blake3::Hash>| {
+            let digest = digest.map(<[u8; 32]>::from).map_err(Reason::from);
+            drop(to_service.send(&FromJob::Digest { request, digest }, &[]));
+        };
+        let refused = reply.clone();
+        // It keeps nothing: the next doubt, if there is one, is about another task.
+        let judge = move || reply(task.and_then(|task| fleet::digest(&engine_with(0, None), &task, &stop)));
+        if let Err(error) = thread::Builder::new().name("judge".into()).spawn(judge) {
+            refused(Err(error.into()));
+        }
     }
 
     /// Makes a task of a batch.

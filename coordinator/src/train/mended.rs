@@ -44,7 +44,8 @@ impl Map for Audited {
         if fails {
             self.failures.set(self.failures.get() + 1);
             let (task, wrong) = (TaskIndex(last as u32), vec!["bob".to_owned()]);
-            let mismatch = Mismatch { task, wrong, right: Some("alice".to_owned()), is_mended: true };
+            let (right, expelled) = (Some("alice".to_owned()), vec![self.failures.get() as u64]);
+            let mismatch = Mismatch { task, wrong, expelled, right, is_mended: true };
             return Err(FleetError::Audit { stage, mismatch });
         }
         Ok(report)

@@ -536,7 +536,7 @@ const READABLE: std::ops::RangeInclusive<usize> = 6..=70;
 fn told(input: &Input, failure: Failure) -> anyhow::Error {
     match failure {
         Failure::Unbounded { shard, sentence } => match input.text.describe(shard, sentence as u32) {
-            Ok(place) => anyhow!("{place}: {failure}"),
+            Ok(place) => anyhow::Error::from(failure).context(place),
             Err(_) => failure.into(),
         },
         Failure::BoundFell(_) | Failure::Method(_) => failure.into(),

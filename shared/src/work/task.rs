@@ -101,4 +101,25 @@ impl Answer {
             Answer::Fitted(fitted) => fitted.size(),
         }
     }
+
+    /// Whether the answer says something that would end, repeat or restart its job if it were believed: that items have no derivation, that
+    /// strings are missing, or that a number is beyond all bounds. A single worker is not believed in this.
+    pub fn claims(&self) -> bool {
+        let expectation = |found: &Expectation| !found.missing.is_empty() || !found.log_z.is_finite();
+        match self {
+            Answer::Candidates(candidates) => !candidates.unparsable.is_empty(),
+            // Asked for only because items have no derivation; what is not named leaves them without one.
+            Answer::Missing(_) => true,
+            Answer::Index(index) => !index.unparsable.is_empty(),
+            Answer::Expectation(found) => expectation(found),
+            Answer::Sampled(sampled) => !sampled.missing.is_empty(),
+            Answer::Collapsed(collapsed) => expectation(&collapsed.expectation),
+            Answer::Chained(chained) => !chained.log_seating.is_finite(),
+            // A sentence without an analysis is a result like any other.
+            Answer::Decoded(_) => false,
+            Answer::Annotated(annotated) => !annotated.expectation.ln_z.is_finite(),
+            Answer::Fitted(Fitted::Unbounded { .. }) => true,
+            Answer::Fitted(Fitted::Statistics(statistics)) => !statistics.bound.is_finite(),
+        }
+    }
 }

@@ -41,3 +41,11 @@ pub(super) enum Breach {
     #[error(transparent)]
     Panic(#[from] tokio::task::JoinError),
 }
+
+impl Breach {
+    /// Whether it is a wrong answer, which arrived as it was sent: the worker is expelled. Other breaches may be those of a network, and end
+    /// the connection alone.
+    pub fn is_wrong_answer(&self) -> bool {
+        matches!(self, Breach::Answer(..) | Breach::Panic(_))
+    }
+}

@@ -196,11 +196,11 @@ pub struct Visitor {
 }
 
 impl Visitor {
-    /// Machine of the peer: the names in its certificate, or else its address.
-    pub fn machine(&self) -> Machine {
+    /// Machine of the peer with the token of that name: the names in its certificate, or else its address and its token.
+    pub fn machine(&self, token: &str) -> Machine {
         match &self.certificate {
-            Some(names) => Machine(format!("certificate {names}").into()),
-            None => Machine(self.peer.ip().to_string().into()),
+            Some(names) => Machine::certified(names),
+            None => Machine(format!("{} with token {token}", self.peer.ip()).into()),
         }
     }
 

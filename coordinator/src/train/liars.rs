@@ -1,0 +1,148 @@
+//! Laws of jobs on fleets with a worker that lies: whatever it claims, the job has the result that it has without the worker, to the last bit,
+//! for every model and method; whose answer was wrong is expelled; and the job restarts at most twice.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use shared::grammar::ParamId;
+use shared::work::engine::{ComputeError, engine};
+use shared::work::task::{Answer, Fitted, Task};
+
+use super::group::Inputs;
+use super::laws::{all, came_to_with, folder, job, parse};
+use super::train;
+use crate::events::{Observer, RunEvent};
+use crate::fleet::{Compute, Fleet, FleetConfig, Inline, Listen, Map};
+use crate::job::Job;
+use crate::job::method::{Estimator, Model};
+use crate::train::checkpoint::Checkpoints;
+
+/// A lie about an answer to a task.
+type Lie = fn(&Task, Answer) -> Result<Answer, ComputeError>;
+
+/// Lies by name, and whether they expel: a failure that is reported could be that of a machine with little memory.
+const LIES: [(&str, bool, Lie); 8] = [
+    ("a rule is missing", true, |_, answer| Ok(missing(answer, ParamId(0)))),
+    ("a string is missing", true, |task, answer| {
+        let strings = task.language.as_ref().map(|of| of.lexicon.value.space(&of.grammar.value).strings());
+        match strings.filter(|strings| !strings.is_empty()) {
+            Some(strings) => Ok(missing(answer, ParamId(strings.start))),
+            None => Ok(answer),
+        }
+    }),
+    ("items have no derivation", true, |_, mut answer| {
+        match &mut answer {
+            Answer::Index(index) => index.unparsable = vec![0],
+            Answer::Candidates(candidates) => candidates.unparsable = vec![0],
+            _ => {}
+        }
+        Ok(answer)
+    }),
+    ("no string covers a sentence", true, |_, mut answer| {
+        if let Answer::Missing(missing) = &mut answer {
+            missing.clear();
+        }
+        Ok(answer)
+    }),
+    ("the probability is zero", true, |_, mut answer| {
+        match &mut answer {
+            Answer::Expectation(found) => found.log_z = f64::NEG_INFINITY,
+            Answer::Collapsed(found) => found.expectation.log_z = f64::NEG_INFINITY,
+            Answer::Annotated(found) => found.expectation.ln_z = f64::NEG_INFINITY,
+            Answer::Chained(found) => found.log_seating = f64::NEG_INFINITY,
+            _ => {}
+        }
+        Ok(answer)
+    }),
+    ("a sentence has no bound", true, |_, answer| match answer {
+        Answer::Fitted(_) => Ok(Answer::Fitted(Fitted::Unbounded { sentence: 0 })),
+        other => Ok(other),
+    }),
+    ("a shard has one parameter fewer", true, |_, mut answer| {
+        if let Answer::Index(index) = &mut answer {
+            index.params.pop();
+        }
+        Ok(answer)
+    }),
+    ("no task can be computed", false, |_, _| Err(ComputeError::NoGrammar)),
+];
+
+fn missing(mut answer: Answer, param: ParamId) -> Answer {
+    match &mut answer {
+        Answer::Expectation(found) => found.missing = vec![param],
+        Answer::Sampled(found) => found.missing = vec![param],
+        Answer::Collapsed(found) => found.expectation.missing = vec![param],
+        _ => {}
+    }
+    answer
+}
+
+/// Counts the restarts of a job.
+#[derive(Default)]
+struct Restarts(usize);
+
+impl Observer for Restarts {
+    fn on(&mut self, event: &RunEvent<'_>) -> anyhow::Result<()> {
+        self.0 += usize::from(matches!(event, RunEvent::Notice(text) if text.contains("the job continues")));
+        Ok(())
+    }
+}
+
+fn came_to(job: &Job, inputs: &Inputs, fleet: &dyn Map) -> (Result<String, String>, usize) {
+    let (mut job, out) = (job.clone(), tempfile::tempdir().unwrap());
+    (job.output.dir, job.output.keep_checkpoints, job.output.checkpoint_seconds) =
+        (out.path().to_owned(), 2, 0.0);
+    let mut checkpoints = Checkpoints::open(&job.output, false).unwrap();
+    let mut restarts = Restarts::default();
+    let result = train(&job, inputs, fleet, &mut checkpoints, &mut restarts);
+    (result.map(|outcome| came_to_with(&outcome)).map_err(|error| format!("{error:#}")), restarts.0)
+}
+
+#[test]
+fn no_claim_of_a_worker_changes_a_result() {
+    let (dir, engine) = (folder(), engine());
+    let mut expelled_by_kind = [0; LIES.len()];
+    // With so few strings, some sentences have no derivation without others.
+    let covered = (Model::Adaptor, Estimator::Vb, &["inference.truncation=2".to_owned()][..]);
+    for (model, estimator, settings) in
+        all().map(|(model, estimator)| (model, estimator, &[][..])).chain([covered])
+    {
+        let job = parse(&job(model, estimator), dir.path(), settings).unwrap();
+        let inputs = Inputs::load(&job).unwrap();
+        let (undisturbed, _) = came_to(&job, &inputs, &Inline::new(engine.clone()));
+        for (kind, &(name, expels, lie)) in LIES.iter().enumerate() {
+            let lies = Arc::new(AtomicUsize::new(0));
+            let listen = Some(Listen::at("127.0.0.1:0".parse().unwrap()));
+            let config = FleetConfig {
+                local_workers: 0,
+                min_members: 3,
+                listen,
+                compute: engine.clone(),
+                ..FleetConfig::default()
+            };
+            let fleet = Fleet::start(config).unwrap();
+            let (told, honest) = (lies.clone(), engine.clone());
+            let lying: Compute = Arc::new(move |task| {
+                let answer = honest(task)?;
+                let lie = lie(task, answer.clone());
+                told.fetch_add(usize::from(lie.as_ref() != Ok(&answer)), Ordering::Relaxed);
+                lie
+            });
+            for (process, machine, compute) in [(1, "a", &lying), (2, "b", &engine), (3, "c", &engine)] {
+                fleet.join(process, machine, compute.clone()).unwrap();
+            }
+            let (result, restarts) = came_to(&job, &inputs, &fleet);
+            let (lies, case) = (lies.load(Ordering::Relaxed), format!("{model:?} {estimator:?}: {name}"));
+            assert_eq!(result, undisturbed, "{case}");
+            assert!(restarts <= 2, "{case}: {restarts} restarts");
+            // Nobody notices a lie that changes nothing, such as the parameters of a shard that its method does not read.
+            let n_expelled = fleet.status().losses.get("expelled").copied().unwrap_or_default();
+            assert!(n_expelled <= u64::from(expels && lies > 0), "{case}: {n_expelled} of {lies}");
+            assert_eq!(fleet.join(1, "a", lying.clone()).is_err(), n_expelled > 0, "{case}");
+            expelled_by_kind[kind] += n_expelled;
+        }
+    }
+    for ((name, expels, _), n_expelled) in LIES.iter().zip(expelled_by_kind) {
+        assert_eq!(n_expelled > 0, *expels, "{name}");
+    }
+}
