@@ -24,6 +24,7 @@ mod identity;
 mod job_processes;
 mod kills;
 mod launch;
+mod liars;
 
 mod load;
 mod page;
