@@ -443,8 +443,8 @@ pub fn write_sticks(saved: &SavedModel, to: &mut dyn io::Write) -> io::Result<()
     Ok(())
 }
 
-/// Formats `grammar.txt`: the grammar with its learned hyper-parameters, as a valid grammar file, and in comments the mean probability
-/// of every rule; for logistic-normal priors the weight of every rule in decoding; for latent annotations the rules of the treebank,
+/// Formats `grammar.txt`: the grammar with its learned hyper-parameters, as a valid grammar file, and in comments the probability
+/// of every rule: the estimate of EM and MAP-EM, the posterior mean of other methods; for logistic-normal priors the weight of every rule in decoding; for latent annotations the rules of the treebank,
 /// each with its relative frequency.
 pub fn grammar_text(model: &Trained) -> String {
     let model = match model {
@@ -452,7 +452,7 @@ pub fn grammar_text(model: &Trained) -> String {
         Trained::Treebank(model) => return treebank_text(model),
     };
     let mut grammar = model.grammar.clone();
-    let (alpha, posterior): (Vec<f64>, Vec<f64>) = match &model.params {
+    let (alpha, heading, probabilities) = match &model.params {
         Params::Adaptor(params) => {
             for stick in &params.sticks {
                 grammar.adaptors[stick.symbol.index()] = Some(Adaptor {
@@ -460,30 +460,35 @@ pub fn grammar_text(model: &Trained) -> String {
                     concentration: Some(stick.concentration),
                 });
             }
-            (params.alpha.clone(), params.tau.clone())
+            let mut totals = vec![0.0; grammar.n_nonterminals as usize];
+            for (rule, tau) in grammar.rules.iter().zip(&params.tau) {
+                totals[rule.parent.index()] += tau;
+            }
+            let means = grammar.rules.iter().zip(&params.tau);
+            let means = means.map(|(rule, tau)| tau / totals[rule.parent.index()]);
+            (params.alpha.clone(), MEANS, means.collect::<Vec<f64>>())
         }
-        Params::Pcfg(pcfg::Params { estimate, .. }) => {
-            let rules = grammar.space().rules();
-            (estimate.alpha[rules.clone()].to_vec(), estimate.posterior()[rules].to_vec())
+        Params::Pcfg(params) => {
+            let heading = if params.is_point { "Probability of each rule" } else { MEANS };
+            let alpha = params.estimate.alpha[grammar.space().rules()].to_vec();
+            (alpha, heading, params.rule_probabilities(&grammar))
         }
         Params::LogisticNormal(params) => return syntax::print(&grammar) + &weights_text(&grammar, params),
     };
     for (rule, &alpha) in grammar.rules.iter_mut().zip(&alpha) {
         rule.alpha = alpha;
     }
-    let mut text = syntax::print(&grammar);
-    text.push_str("\n# Mean probability of each rule:\n");
-    let mut totals = vec![0.0; grammar.n_nonterminals as usize];
-    for (rule, posterior) in grammar.rules.iter().zip(&posterior) {
-        totals[rule.parent.index()] += posterior;
-    }
-    for (rule, posterior) in grammar.rules.iter().zip(&posterior) {
+    let mut text = format!("{}\n# {heading}:\n", syntax::print(&grammar));
+    for (rule, probability) in grammar.rules.iter().zip(probabilities) {
         let children: Vec<&str> = rule.children.iter().map(|&child| grammar.name(child)).collect();
-        let (mean, parent) = (posterior / totals[rule.parent.index()], grammar.name(rule.parent));
-        writeln!(text, "# {mean:.6e} {parent} --> {}", children.join(" ")).expect("a string takes all text");
+        let parent = grammar.name(rule.parent);
+        writeln!(text, "# {probability:.6e} {parent} --> {}", children.join(" "))
+            .expect("a string takes all text");
     }
     text
 }
+
+const MEANS: &str = "Mean probability of each rule";
 
 /// Weights of all rules with logistic-normal priors.
 fn weights_text(grammar: &Grammar, params: &logistic_normal::Params) -> String {

@@ -7,11 +7,11 @@
 use serde::{Deserialize, Serialize};
 use shared::data::corpus::Unit;
 use shared::grammar::ParamId;
-use shared::grammar::groups::Estimate;
 use shared::grammar::lexicon::Lexicon;
 use shared::grammar::{Grammar, RuleId, StickId};
 use shared::models::Params;
 use shared::models::adaptor::Stick;
+use shared::models::pcfg;
 use shared::train::trainer::{Learned, Trainer};
 
 use crate::model::spell;
@@ -63,7 +63,7 @@ pub fn most_used(
         Params::Adaptor(params) => {
             (strings(grammar, own.as_ref().unwrap_or(lexicon), &params.sticks, unit), Vec::new())
         }
-        Params::Pcfg(params) => (Vec::new(), rules(grammar, &params.estimate, SHOWN)),
+        Params::Pcfg(params) => (Vec::new(), rules(grammar, &params, SHOWN)),
         Params::LogisticNormal(_) => Default::default(),
     }
 }
@@ -86,23 +86,19 @@ pub fn strings(grammar: &Grammar, lexicon: &Lexicon, sticks: &[Stick], unit: Uni
     sticks.iter().enumerate().map(of_stick).collect()
 }
 
-/// The `limit` rules of a PCFG with the most expected uses, each with its share among those of its parent.
-pub fn rules(grammar: &Grammar, estimate: &Estimate, limit: usize) -> Vec<(String, f64)> {
+/// The `limit` rules of a PCFG with the most expected uses, each with its probability: the estimate of EM and MAP-EM, the posterior mean
+/// among the rules of its parent of other methods.
+pub fn rules(grammar: &Grammar, params: &pcfg::Params, limit: usize) -> Vec<(String, f64)> {
     let param = |at: usize| ParamId::of_rule(RuleId::at(at)).index();
-    let (uses, posterior) = (&estimate.counts, estimate.posterior());
-    let mut totals = vec![0.0; grammar.n_nonterminals as usize];
-    for (at, rule) in grammar.rules.iter().enumerate() {
-        totals[rule.parent.index()] += posterior[param(at)];
-    }
+    let (uses, probabilities) = (&params.estimate.counts, params.rule_probabilities(grammar));
     let of_rules: Vec<f64> =
         (0..grammar.rules.len()).map(|at| uses.get(param(at)).copied().unwrap_or(0.0)).collect();
-    let told = |at: usize| {
+    let described = |at: usize| {
         let rule = &grammar.rules[at];
         let children: Vec<&str> = rule.children.iter().map(|&child| grammar.name(child)).collect();
-        let text = format!("{} → {}", grammar.name(rule.parent), children.join(" "));
-        (text, posterior[param(at)] / totals[rule.parent.index()])
+        (format!("{} → {}", grammar.name(rule.parent), children.join(" ")), probabilities[at])
     };
-    largest(&of_rules, limit).into_iter().filter(|&at| of_rules[at] > 0.0).map(told).collect()
+    largest(&of_rules, limit).into_iter().filter(|&at| of_rules[at] > 0.0).map(described).collect()
 }
 
 /// Places of the `limit` largest values, the largest first, of equal ones the first.

@@ -18,6 +18,8 @@
 //! Straight-line code over [`Map`]: the fleet decides where tasks run, and assigns tasks of lost workers again.
 //! Everything is decided from job, data and seed, so the result is the same on any fleet.
 
+#[cfg(test)]
+mod altered;
 mod candidates;
 pub mod checkpoint;
 pub mod checkpoint_writer;
@@ -41,6 +43,7 @@ pub mod segment_lengths;
 pub mod shuffle;
 pub mod spill;
 pub mod start;
+pub mod start_trees;
 pub mod stopped;
 pub mod stream;
 pub mod test;

@@ -14,6 +14,7 @@ use shared::grammar::ParamId;
 use shared::grammar::check::Defect;
 use shared::grammar::lexicon::{Lexicon, StickStrings, Strings};
 use shared::grammar::{Adaptor, Grammar, Rule, SymbolId};
+use shared::limits::is_count;
 use shared::models::tally::Analysis;
 use shared::num::Wide;
 use shared::work::shard::Shard;
@@ -25,6 +26,7 @@ mod answer;
 pub mod blob;
 mod checks;
 pub mod fits;
+mod items;
 mod kinds;
 pub mod lease;
 mod sizes;
@@ -122,6 +124,20 @@ pub enum WireError {
         /// Position in it.
         at: usize,
     },
+    /// A string that occurs in no sentence of the shard.
+    #[error("{field}[{at}]: a string that occurs in no sentence of the shard")]
+    Foreign {
+        /// The field.
+        field: &'static str,
+        /// Position in it.
+        at: usize,
+    },
+    /// A field that differs from what follows from other fields.
+    #[error("{field}: not what the rest of the answer gives")]
+    Inconsistent {
+        /// The field.
+        field: &'static str,
+    },
     /// Runs that do not fit the weights of a shard.
     #[error("shard weights: {0}")]
     Runs(#[from] RunsError),
@@ -134,7 +150,7 @@ pub enum WireError {
         /// The condition that fails.
         problem: String,
     },
-    /// Rules of a treebank are inconsistent, or trees use other rules.
+    /// Rules of a treebank are inconsistent, or a tree is not one of the grammar and its sentence.
     #[error("trees: {problem}")]
     Trees {
         /// The condition that fails.
@@ -333,9 +349,15 @@ fn params(field: &'static str, params: Vec<u32>) -> Result<Vec<ParamId>, WireErr
     Ok(params.into_iter().map(ParamId).collect())
 }
 
+const COUNT: &str = "from 0 to 1e100";
+const FINITE: &str = "from -1e100 to 1e100";
 const NON_NEGATIVE: &str = "that is finite and not negative";
 const POSITIVE: &str = "that is finite and positive";
-const LOGARITHM: &str = "below +inf";
+
+/// Whether sums of such numbers, one per shard, are finite.
+fn finite(number: f64) -> bool {
+    is_count(number.abs())
+}
 
 fn non_negative(number: f64) -> bool {
     number.is_finite() && number >= 0.0
@@ -343,10 +365,6 @@ fn non_negative(number: f64) -> bool {
 
 fn positive(number: f64) -> bool {
     number.is_finite() && number > 0.0
-}
-
-fn logarithm(number: f64) -> bool {
-    number < f64::INFINITY
 }
 
 fn strings_to_wire<'a>(strings: impl Iterator<Item = &'a [SymbolId]>) -> v1::Strings {

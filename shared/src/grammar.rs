@@ -23,6 +23,7 @@ pub mod alike;
 pub mod auto;
 pub mod check;
 pub(crate) mod cycle;
+pub mod expansions;
 pub mod groups;
 pub mod lexicon;
 mod params;

@@ -98,9 +98,10 @@ impl Process {
         assert!(sent.is_ok_and(|status| status.success()), "cannot send SIG{name}");
     }
 
-    /// Kills it at once.
+    /// Kills it at once, and waits until it is gone with its locks.
     pub fn kill(&mut self) {
         self.child.kill().expect("one's own child can be killed");
+        self.child.wait().expect("one's own child can be waited for");
     }
 
     /// Exit status, if the process has ended.

@@ -13,6 +13,7 @@ use super::key::Key;
 use super::located::{Fault, Node, Problem};
 use super::method::{Estimator, Model};
 use super::{FamiliesSource, GrammarSource, Job, Method, ModelKind, ModelTable, RulePrior, Start};
+use crate::human;
 
 impl Job {
     /// Refuses numbers outside their range.
@@ -28,7 +29,8 @@ impl Job {
             for number in numbers {
                 let found = number.as_float().or(number.as_integer().map(|number| number as f64));
                 if let Some(found) = found.filter(|&found| !range.contains(found)) {
-                    let problem = Problem::Mismatch { found: found.to_string(), expected: range.to_string() };
+                    let problem =
+                        Problem::Mismatch { found: human::exact(found), expected: range.to_string() };
                     return Err(Fault::new(root.find(&key.path()).unwrap_or(root), problem));
                 }
             }

@@ -11,6 +11,7 @@ use serde::{Deserialize, forward_to_deserialize_any};
 
 use super::method::{Estimator, Model, ModelKind, Readers};
 use super::{CorpusTable, InferenceTable, ModelTable, OutputTable, Point};
+use crate::human;
 
 /// A condition on other keys, without which a key has no effect.
 #[derive(Clone, Copy)]
@@ -48,7 +49,8 @@ impl ContainsNumber for (Bound<f64>, Bound<f64>) {
 
 impl fmt::Display for Range {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.low, self.high) {
+        let [low, high] = [self.low, self.high].map(|bound| bound.map(human::exact));
+        match (low, high) {
             (Bound::Included(low), Bound::Included(high)) => write!(out, "from {low} to {high}"),
             (Bound::Included(low), Bound::Excluded(high)) => write!(out, "{low} or more and below {high}"),
             (Bound::Excluded(low), Bound::Included(high)) => write!(out, "above {low} and at most {high}"),

@@ -343,7 +343,7 @@ table! {
     jitter: f64 = 0.5, Rules::read_by(STARTED).from_to(0.0, 10.0).with(JITTER);
 
     /// Pseudo-count of every rule and string, instead of the grammar's; with `pcfg-la`, of every split rule (0.01 if not set).
-    alpha: Option<f64> = None, Rules::read_by(PSEUDO_COUNTS).above_to(0.0, 1e6).prepares(|model, _| model == Model::AdaptedDmv);
+    alpha: Option<f64> = None, Rules::read_by(PSEUDO_COUNTS).from_to(1e-100, 1e6).prepares(|model, _| model == Model::AdaptedDmv);
 
     /// Start of training. `uniform`: equal weights; `jitter` and `noise`: with much or little noise; `trees`: counts of given trees, or
     /// with `hastings` these trees; `incremental`: trees drawn one after the other; `model`: counts of a trained model, or with

@@ -17,7 +17,7 @@ pub fn section(saved: &SavedModel) -> Markup {
     let Some(Model { grammar, params: Params::Pcfg(params), .. }) = saved.model.of_grammar() else {
         return html! {};
     };
-    let list = list(&snapshot::rules(grammar, &params.estimate, RULES));
+    let list = list(&snapshot::rules(grammar, params, RULES));
     html! {
         @if !list.0.is_empty() {
             p {

@@ -79,7 +79,7 @@ pub fn choose(
             _ => no_strings(grammar),
         };
         // Where there is room for all strings, more passes would spare nothing.
-        let up_to = if limits.are_finite() { 2 * lengths.up_to } else { u32::MAX };
+        let up_to = if limits.are_finite() { lengths.up_to.saturating_mul(2) } else { u32::MAX };
         lengths = Lengths { longer_than: lengths.up_to, up_to, ..lengths };
     }
 }

@@ -22,6 +22,7 @@ use super::dependencies::{Dependencies, Loaded, LoadedTest, TOKENS_PER_WORD};
 use super::held_out::HeldOutShards;
 use super::made::{Known, made};
 use super::spill::{Kept, SpillStore};
+use super::start_trees::StartTrees;
 use super::test::Test;
 use super::text::{Block, HeldOut, Source, Text, described, on_shelf};
 use super::trees::Trees;
@@ -259,8 +260,9 @@ impl Input {
                 Some(Test::of_text(&source, &grammar, &spill)?)
             }
         };
+        let of_trees = TreesOf { strings: &strings, text: &text, left_out: &not_in_trees };
         Ok(Input {
-            start: given(job, &grammar, None, &not_in_trees, source.end.n_sentences)?,
+            start: given(job, &grammar, None, of_trees, source.end.n_sentences)?,
             test,
             text,
             segments,
@@ -284,17 +286,20 @@ impl Input {
             let predicted = HeldOutShards::new(at_hand(predicted), TOKENS_PER_WORD);
             Test::of_heads(to_find, predicted, n_unknown)
         });
+        let text = Text::at_hand(corpus, shards);
+        let strings = match job.model.is_adapted() {
+            true => StringSource::Candidates,
+            false => StringSource::Known(Lexicon::default()),
+        };
+        let of_trees = TreesOf { strings: &strings, text: &text, left_out: &[] };
         Ok(Input {
             test,
-            start: given(job, &grammar, Some(&dependencies), &[], 0)?,
-            text: Text::at_hand(corpus, shards),
+            start: given(job, &grammar, Some(&dependencies), of_trees, 0)?,
+            text,
             segments: Vec::new(),
             held_out: at_hand(held_out),
             dataset: Dataset::Dependencies { grammar, dependencies },
-            strings: match job.model.is_adapted() {
-                true => StringSource::Candidates,
-                false => StringSource::Known(Lexicon::default()),
-            },
+            strings,
             spill: SpillStore::new_in(&job.output.dir),
             notices,
             skipped: None,
@@ -458,18 +463,40 @@ fn check_priors(job: &Job, grammar: &Grammar) -> Result<()> {
     Ok(())
 }
 
+/// Data that trees to start from have to fit.
+struct TreesOf<'a> {
+    strings: &'a StringSource,
+    /// Sentences to train on.
+    text: &'a Text,
+    /// Positions of the other sentences among all.
+    left_out: &'a [usize],
+}
+
 /// Trees or a model that runs of the job start from: given ones, or for chains that of the harmonic start. Of trees of all
-/// `n_sentences`, those of the `held_out` ones are left out.
+/// `n_sentences`, only those of sentences to train on are kept.
 fn given(
     job: &Job,
     grammar: &Grammar,
     dependencies: Option<&Dependencies>,
-    held_out: &[usize],
+    of_trees: TreesOf<'_>,
     n_sentences: usize,
 ) -> Result<Option<Given>> {
     let inference = &job.inference;
     Ok(match (inference.start, dependencies) {
-        (Start::Trees, _) => Some(Given::Trees(trees(&inference.start_from, held_out, n_sentences)?)),
+        (Start::Trees, _) => {
+            let TreesOf { strings, text, left_out } = of_trees;
+            let none = Lexicon::default();
+            let strings = match strings {
+                StringSource::Known(strings) => strings,
+                StringSource::Candidates | StringSource::Tables => &none,
+            };
+            let trees = StartTrees::read(&inference.start_from, grammar, strings, left_out, n_sentences)?;
+            // Other methods take the counts of any trees.
+            if job.points.iter().any(|point| point.inference.method == Method::Hastings) {
+                trees.check(grammar, text)?;
+            }
+            Some(Given::Trees(trees.into_trees()))
+        }
         (Start::Harmonic, Some(dependencies)) if inference.method == Method::Hastings => {
             Some(Given::Model(Box::new(dependencies.harmonic_model(grammar, inference))))
         }
@@ -611,21 +638,6 @@ fn refuse_without_adaptors(job: &Job, grammar: &Grammar, partly_adapted: Option<
         );
     }
     Ok(())
-}
-
-/// Reads bracketed trees, one per line; if there are `n_sentences`, without the trees of the sentences at the positions `held_out`.
-fn trees(path: &Path, held_out: &[usize], n_sentences: usize) -> Result<Vec<Tree>> {
-    let name = path.display().to_string();
-    let text = input::text(path, &name, "trees")?;
-    let lines = || text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty());
-    let held_out = if lines().count() == n_sentences { held_out } else { &[] };
-    let is_left = |&(at, _): &(usize, (&str, i32))| held_out.binary_search(&at).is_err();
-    let lines = lines().enumerate().filter(is_left).map(|(_, line)| line);
-    let tree = |(line, number)| {
-        Tree::parse(line)
-            .with_context(|| format!("{name}:{number}: not a tree; write one per line, as parses.txt is"))
-    };
-    lines.map(tree).collect()
 }
 
 /// The segments by their names; without names, the grammar's own.

@@ -9,7 +9,9 @@ use shared::data::treebank::Treebank;
 use shared::grammar::ParamId;
 use shared::models::Model;
 use shared::models::decode::{Decode, Decoded, Decoder};
+use shared::num::Wide;
 use shared::train::round::Ask;
+use shared::train::trainer::Failure;
 use shared::work::shard::Shard;
 use shared::work::task::{Answer, Language, Named, Task, Work};
 
@@ -173,6 +175,17 @@ impl Plan {
         )
     }
 
+    /// The total weight of the derivations of sentences, under weights of all parameters.
+    pub fn mass(&self, weights: &[Wide]) -> Result<Parser> {
+        let language = self.language()?.clone();
+        let n_escapes =
+            language.lexicon.value.space(&language.grammar.value).n_with_escapes() - weights.len();
+        let weights = [weights, &vec![Wide::ZERO; n_escapes]].concat();
+        let (segments, decoders) = (Vec::new(), Vec::new());
+        let with = Decode { weights, segments, decoders, trees: false, open: false };
+        Ok(Parser { language, with: Named::new(with) })
+    }
+
     /// `model`, to find what `with` asks for.
     pub fn parser_with(&self, model: &Model, with: Decode) -> Result<Parser> {
         let mut language = self.language()?.clone();
@@ -199,10 +212,13 @@ impl Parser {
     ) -> Result<Vec<Vec<Decoded>>> {
         let tasks =
             OnShards { language: self.language.clone(), shards, work: Work::Decode(self.with.clone()) };
+        let n_decoders = self.with.value.decoders.len();
         let mut decoded = Vec::new();
-        map(fleet, stage, tasks, |_, answer| {
-            if let Answer::Decoded(sentences) = answer {
-                decoded.push(sentences);
+        map(fleet, stage, tasks, |shard, answer| {
+            let is_read = |decoded: &Decoded| decoded.segmentations.len() == n_decoders;
+            match answer {
+                Answer::Decoded(sentences) if sentences.iter().all(is_read) => decoded.push(sentences),
+                _ => return Err(Failure::WrongAnswer { shard }.into()),
             }
             Ok(())
         })?;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use shared::data::treebank::Treebank;
 use shared::grammar::ParamId;
@@ -95,7 +95,13 @@ pub fn prepare(
             break;
         }
         underivable += gone.len();
-        lexicon = Named::new(without(grammar, &lexicon.value, &gone));
+        let n_params = |lexicon: &Named<Lexicon>| lexicon.value.space(grammar).n_params();
+        let fewer = Named::new(without(grammar, &lexicon.value, &gone));
+        ensure!(
+            n_params(&fewer) < n_params(&lexicon),
+            "strings without a derivation that are not on the sticks: a worker computes wrongly; connect another worker"
+        );
+        lexicon = fewer;
     }
 
     let mut of_sentences = index(fleet, input, sentences.tasks(&lexicon, Work::Index))?;
@@ -105,7 +111,7 @@ pub fn prepare(
         let mut covered = lexicon.value.as_ref().clone();
         for (symbol, string) in missing {
             let stick = covered.sticks.iter_mut().find(|stick| stick.symbol == symbol);
-            stick.expect("workers answer with adapted nonterminals").strings.push(&string);
+            stick.context("internal error: a string of no stick; please report it")?.strings.push(&string);
         }
         lexicon = Named::new(covered);
         strings = string_shards(grammar, &lexicon.value);
@@ -365,7 +371,7 @@ fn string_shards(grammar: &Grammar, lexicon: &Lexicon) -> StringShards {
 /// Parameters of the strings that have no derivation, ascending.
 fn unparsable_strings(shards: &StringShards, indexes: &[Indexed]) -> Vec<u32> {
     let of_shard = |(strings, index): (&Range<u32>, &Indexed)| -> Vec<u32> {
-        index.unparsable.iter().map(|item| strings.start + item).collect()
+        index.unparsable.iter().map(|&item| strings.start.saturating_add(item)).collect()
     };
     shards.0.iter().zip(indexes).flat_map(of_shard).collect()
 }

@@ -37,7 +37,7 @@ impl Ballots {
         let parser = plan.parser(model, &[Decoder::Mbr], false)?;
         input.text.blocks(|sentences, shards, block| {
             let decoded = parser.parse(fleet, Stage::Decode, plan.shards(shards))?;
-            for (at, decoded) in sentences.zip(block.by_sentence(&decoded)) {
+            for (at, decoded) in sentences.zip(block.by_sentence(&decoded)?) {
                 self.0[at].extend(decoded.segmentations.first().cloned());
             }
             Ok(())
@@ -109,7 +109,7 @@ impl Readings {
                 decoded.map(|(at, decoded)| (&block.corpus, at, decoded))
             });
             let mut held_out = held_out.peekable();
-            for ((at, place), decoded) in sentences.enumerate().zip(block.by_sentence(&decoded)) {
+            for ((at, place), decoded) in sentences.enumerate().zip(block.by_sentence(&decoded)?) {
                 let mut found = readings(decoders, decoded);
                 if let Some(of_samples) = &of_samples {
                     let tree = of_samples[place];

@@ -6,14 +6,14 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, anyhow, bail, ensure};
+use anyhow::{Result, anyhow, ensure};
 use shared::data::corpus::Corpus;
 use shared::data::eval::chains::split_r_hat;
 use shared::data::eval::segmentation::Scorer;
 use shared::models::decode::Decoder;
 use shared::models::tally::Tally;
 use shared::models::{Model, Trained};
-use shared::num::Noise;
+use shared::num::{Noise, Wide};
 use shared::train::round::{RoundReport, Step};
 use shared::train::trainer::{Collect, Failure, Learned, Trainer};
 use shared::work::task::Language;
@@ -23,7 +23,7 @@ use super::dependencies::Dependencies;
 use super::group::Prepared;
 use super::input::Input;
 use super::methods::{self, Beginning, GivenTrees, State};
-use super::plan::{self, Basis};
+use super::plan::{self, Basis, Plan};
 use super::stopped::Stopped;
 use super::{clock, start};
 use crate::events::{Observer, RunEvent};
@@ -231,10 +231,10 @@ impl<'a> Training<'a> {
         let report = plan::map(self.fleet, stage, plan::round(asks, asked.clone()), |at, answer| {
             let (ask, shard) = asked[at];
             let Active { trainer, of, .. } = &mut runs[active[ask]];
-            if !trainer.add(&of.plan, shard, answer).map_err(anyhow::Error::from_boxed)? {
-                bail!("internal error: shard {shard} has no counts; please report it");
+            match trainer.add(&of.plan, shard, answer).map_err(anyhow::Error::from_boxed)? {
+                true => Ok(()),
+                false => Err(Failure::WrongAnswer { shard }.into()),
             }
-            Ok(())
         })?;
         // Measuring may be cut short, and then the round has to be run again.
         self.settled = self.is_measured().then(|| saved(&self.runs));
@@ -248,7 +248,7 @@ impl<'a> Training<'a> {
             let share =
                 asked.iter().filter(of_sentences).count() as f64 / plan.sentence_shards().count() as f64;
             let active = &mut self.runs[run];
-            match active.trainer.finish().map_err(|failure| told(active.of.input(), failure))? {
+            match active.trainer.finish().map_err(|failure| explained(self.fleet, active.of, failure))? {
                 Step::Again { restored } => active.restored += restored,
                 Step::Next(report) => {
                     self.runs[run].converged = report.converged;
@@ -319,7 +319,9 @@ impl<'a> Training<'a> {
             let keeps = keeps(self.runs[run].inference, round);
             tallies.resize(if keeps { input.text.n_sentences } else { tallies.len() }, Tally::default());
             input.text.blocks(|sentences, shards, block| {
-                let samples = block.by_occurrence(&samples[shards]).unwrap_or_default();
+                let first = shards.start;
+                let samples =
+                    block.by_occurrence(&samples[shards]).ok_or(Failure::WrongAnswer { shard: first })?;
                 // A tag of a dependency model is two tokens, and its trees have no segments to show.
                 if input.dependencies().is_none() {
                     show(&mut shown, &block.corpus, samples.iter().map(|sample| &sample.ends[..]));
@@ -403,7 +405,7 @@ impl<'a> Training<'a> {
         of.input().text.blocks(|_, shards, block| {
             let decoded = parser.parse(self.fleet, Stage::Decode, of.plan.shards(shards))?;
             let gold = block.corpus.gold.iter().flatten();
-            let decoded = block.by_sentence(&decoded);
+            let decoded = block.by_sentence(&decoded)?;
             show(shown, &block.corpus, decoded.iter().map(|decoded| &decoded.segmentations[0][..]));
             for ((sentence, gold), decoded) in block.corpus.sentences.iter().zip(gold).zip(decoded) {
                 scorer.add(sentence, gold, &decoded.segmentations[0]);
@@ -532,15 +534,36 @@ fn show<'a>(shown: &mut Vec<Sample>, corpus: &Corpus, ends: impl Iterator<Item =
 /// Symbols of a sentence that is worth showing and has room in a line.
 const READABLE: std::ops::RangeInclusive<usize> = 6..=70;
 
-/// A failure, with the sentence that it is about.
-fn told(input: &Input, failure: Failure) -> anyhow::Error {
-    match failure {
-        Failure::Unbounded { shard, sentence } => match input.text.describe(shard, sentence as u32) {
+/// The error of a failure, with the sentence that it is about.
+fn explained(fleet: &dyn Map, of: &Prepared<'_>, failure: Failure) -> anyhow::Error {
+    let place = |shard: usize, sentence: usize| of.input().text.describe(shard, sentence as u32);
+    match &failure {
+        &Failure::Unbounded { shard, sentence } => match place(shard, sentence) {
             Ok(place) => anyhow::Error::from(failure).context(place),
             Err(_) => failure.into(),
         },
-        Failure::BoundFell(_) | Failure::Method(_) => failure.into(),
+        Failure::ZeroProbability { shard, weights } => match improbable(fleet, &of.plan, *shard, weights) {
+            Ok(Some(sentence)) => match place(*shard, sentence) {
+                Ok(place) => anyhow!(
+                    "{place}: {failure}; start from trees that use the rules which the sentence needs, or choose another \
+                     inference.start, or inference.method = \"map-em\""
+                ),
+                Err(_) => failure.into(),
+            },
+            Ok(None) => Failure::WrongAnswer { shard: *shard }.into(),
+            Err(error) => error,
+        },
+        Failure::BoundFell(_)
+        | Failure::WrongAnswer { .. }
+        | Failure::NoProgress { .. }
+        | Failure::Method(_) => failure.into(),
     }
+}
+
+/// The first sentence of a shard that has probability 0 under weights of all parameters.
+fn improbable(fleet: &dyn Map, plan: &Plan, shard: usize, weights: &[Wide]) -> Result<Option<usize>> {
+    let decoded = plan.mass(weights)?.parse(fleet, Stage::Decode, plan.shards(shard..shard + 1))?;
+    Ok(decoded.iter().flatten().position(|decoded| decoded.log_z == f64::NEG_INFINITY))
 }
 
 /// The counts of the harmonic start, for methods without chains; with jitter in all runs of a point but the first.

@@ -128,7 +128,7 @@ fn segmented(
     text.blocks(|_, shards, block| {
         let decoded = parser.parse(fleet, Stage::Decode, text.shards[shards].to_vec())?;
         let gold = block.corpus.gold.iter().flatten();
-        let sentences = block.corpus.sentences.iter().zip(gold).zip(block.by_sentence(&decoded));
+        let sentences = block.corpus.sentences.iter().zip(gold).zip(block.by_sentence(&decoded)?);
         for ((sentence, gold), decoded) in sentences {
             let whole = vec![sentence.len() as u32];
             for (at, scorer) in scorers.iter_mut().enumerate() {

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
 use shared::data::corpus::read::End;
 use shared::data::corpus::{Corpus, Format, Notice, Options, Unit};
@@ -258,9 +258,10 @@ pub fn on_shelf(spill: &SpillStore, cut: Vec<SentenceShard>) -> Result<(Vec<Kept
 
 impl Block {
     /// Results for distinct sentences by shard → one for each sentence of the block, in its order.
-    pub fn by_sentence<'a, T>(&self, found: &'a [Vec<T>]) -> Vec<&'a T> {
-        let by_sentence = self.by_sentence_in_shards(found).into_iter();
-        by_sentence.map(|found| found.expect("shards hold every sentence")).collect()
+    pub fn by_sentence<'a, T>(&self, found: &'a [Vec<T>]) -> Result<Vec<&'a T>> {
+        let by_sentence: Option<Vec<&T>> = self.by_sentence_in_shards(found).into_iter().collect();
+        by_sentence
+            .context("a worker left out sentences of its shard: it computes wrongly; connect another worker")
     }
 
     /// The results of [`Block::by_sentence`] for a block whose shards may lack sentences; `None` for these.
@@ -278,6 +279,9 @@ impl Block {
     pub fn by_occurrence<'a, T>(&self, found: &'a [Vec<T>]) -> Option<Vec<&'a T>> {
         let mut by_sentence: Vec<Option<&T>> = vec![None; self.corpus.sentences.len()];
         for (positions, found) in self.positions.iter().zip(found) {
+            if positions.iter().map(Vec::len).sum::<usize>() != found.len() {
+                return None; // a sentence without a result would get that of another one
+            }
             for (&position, found) in positions.iter().flatten().zip(found) {
                 by_sentence[position as usize] = Some(found);
             }
@@ -326,7 +330,7 @@ mod tests {
         let blocks = text.blocks(|sentences, shards, block| {
             assert_eq!((sentences.start, shards.start), (lines.len(), lines.len()));
             let found: Vec<Vec<usize>> = shards.map(|shard| vec![shard]).collect();
-            for (at, &shard) in block.by_sentence(&found).into_iter().enumerate() {
+            for (at, &shard) in block.by_sentence(&found).unwrap().into_iter().enumerate() {
                 assert_eq!(shard, lines.len());
                 lines.push(block.corpus.line(at, &block.corpus.gold.as_ref().unwrap()[at]));
             }

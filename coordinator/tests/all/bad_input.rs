@@ -352,3 +352,106 @@ fn unusable_treebanks_are_refused() {
     fs::remove_file(folder.path("out/summary.json")).unwrap();
     folder.refuses(&["parse", "out", "corpus.txt", "--decoder", "mbr"], &["--decoder max-rule"]);
 }
+
+/// Rules of words of letters, of which `Word` is adapted if `adapted`.
+fn letters(adapted: bool) -> String {
+    let word = if adapted { "Word" } else { "1 1 Word" };
+    format!(
+        "1 1 S --> Word\n1 1 S --> Word S\n{word} --> Ls\n1 1 Ls --> L\n1 1 Ls --> L Ls\n1 1 L --> a\n1 1 L --> b\n1 1 L --> c\n"
+    )
+}
+
+/// Settings of a job that starts from the trees of a file.
+fn from_trees(kind: &str, method: &str) -> Vec<String> {
+    let settings = [
+        ("model.kind", kind),
+        ("inference.method", method),
+        ("inference.max_rounds", "3"),
+        ("inference.start", "trees"),
+        ("inference.start_from", "start.trees"),
+    ];
+    settings.iter().map(|(key, value)| format!("{key}={value}")).collect()
+}
+
+const TREES: [&str; 2] =
+    ["(S (Word (Ls (L a) (Ls (L b)))) (S (Word (Ls (L a)))))", "(S (Word (Ls (L b) (Ls (L a) (Ls (L b))))))"];
+
+#[test]
+fn trees_to_start_from_are_those_of_the_sentences() {
+    let folder = Folder::new();
+    folder.write("g.gr", letters(true));
+    let settings = from_trees("adaptor", "hastings");
+    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    let [first, second] = TREES;
+    for (trees, parts) in [
+        (vec![], ["start.trees: found 0 trees", "each of the 2 sentences"]),
+        (vec![first], ["start.trees: found 1 trees", "each of the 2 sentences"]),
+        (vec![first, second, first], ["start.trees: found 3 trees", "each of the 2 sentences"]),
+        (vec![second, first], ["start.trees:", "this tree is not of its sentence, corpus.txt:"]),
+        (
+            vec![first, "(S (Word (Ls (L b) (Ls (L d)))))"],
+            ["start.trees:2:", "the grammar has no symbol `d`"],
+        ),
+        (vec![first, "(S (Word (L b)))"], ["start.trees:2:", "the grammar has no rule `Word --> L`"]),
+        (vec![first, "(S (Word#x (Ls (L b))))"], ["start.trees:2:", "the grammar has no symbol `Word#x`"]),
+        (vec![first, "(S (Word"], ["start.trees:2:", "not a tree"]),
+    ] {
+        folder.write("start.trees", trees.join("\n"));
+        folder.training_refuses(&settings, &parts);
+        let settings = settings.iter().flat_map(|setting| ["--set", setting]);
+        let args: Vec<&str> = ["check", "job.toml"].into_iter().chain(settings).collect();
+        folder.refuses(&args, &parts);
+    }
+}
+
+#[test]
+fn numbers_of_customers_in_trees_to_start_from_change_nothing() {
+    let folder = Folder::new();
+    folder.write("g.gr", letters(true));
+    let digest = |trees: String| {
+        folder.write("start.trees", trees);
+        let settings = from_trees("adaptor", "hastings");
+        let settings = settings.iter().flat_map(|setting| ["--set", setting]);
+        let args: Vec<&str> =
+            ["train", "job.toml", "--quiet", "--overwrite"].into_iter().chain(settings).collect();
+        let output = folder.grammaton(&args);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let summary = fs::read_to_string(folder.path("out/summary.json")).unwrap();
+        summary.lines().find(|line| line.contains("parameters_sha256")).unwrap().to_owned()
+    };
+    let plain = TREES.join("\n");
+    assert_eq!(digest(plain.replace("(Word ", "(Word#12 ")), digest(plain));
+}
+
+#[test]
+fn em_refuses_a_start_under_which_a_sentence_has_probability_zero() {
+    let folder = Folder::new();
+    folder.write("g.gr", letters(false)).write("start.trees", "(S (Word (Ls (L a))))\n");
+    let settings = from_trees("pcfg", "em");
+    let mut settings: Vec<&str> = settings.iter().map(String::as_str).collect();
+    let parts = ["corpus.txt:1: aba: a sentence has probability 0 under the start", "map-em"];
+    folder.training_refuses(&settings, &parts);
+    settings.push("corpus.on_unparsable=skip");
+    folder.training_refuses(&settings, &parts);
+    // The rules that sentences need, and no others.
+    folder.write("start.trees", TREES.join("\n"));
+    let settings = from_trees("pcfg", "em");
+    let settings = settings.iter().flat_map(|setting| ["--set", setting]);
+    let args: Vec<&str> =
+        ["train", "job.toml", "--quiet", "--overwrite"].into_iter().chain(settings).collect();
+    let output = folder.grammaton(&args);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn pseudo_counts_that_no_model_can_have_are_refused_before_training() {
+    let folder = Folder::new();
+    folder.write("g.gr", letters(false));
+    let vb = ["model.kind=pcfg", "inference.method=vb", "inference.alpha=1e-300"];
+    folder.training_refuses(&vb, &["inference.alpha must be from 1e-100 to 1000000, found 1e-300"]);
+    folder.write("g.gr", letters(false).replace("1 1 L --> b", "1e-300 1 L --> b"));
+    folder.training_refuses(
+        &vb[..2],
+        &["the weight of a rule of `L` must be from 1e-100 to 1e100, found 1e-300"],
+    );
+}

@@ -1,28 +1,16 @@
 //! Checks of values against the grammar and the shard of their task.
 
-use shared::data::Sentence;
-use shared::grammar::lexicon::Lexicon;
-use shared::grammar::{Grammar, SymbolId};
+use std::collections::{BTreeMap, HashSet};
+
+use shared::grammar::tree::Tree;
+use shared::grammar::{Grammar, ParamId, SymbolId};
+use shared::models::dmv::nouns;
+use shared::models::pcfg::trees::Derivations;
 use shared::work::shard::Shard;
-use shared::work::task::{Language, Task};
 
-use super::{WireError, in_range};
-
-/// The sentences or strings of a task, and what they are computed with.
-pub struct Items<'t> {
-    pub grammar: &'t Grammar,
-    pub lexicon: &'t Lexicon,
-    pub shard: &'t Shard,
-}
-
-impl<'t> Items<'t> {
-    /// The items of a task that is not on trees.
-    pub fn of(task: &'t Task) -> Result<Items<'t>, WireError> {
-        let language = task.language.as_ref().ok_or(WireError::Missing { field: "lease.grammar" })?;
-        let Language { grammar, lexicon } = language;
-        Ok(Items { grammar: &grammar.value, lexicon: &lexicon.value, shard: &task.shard.value })
-    }
-}
+use super::items::{Items, sentences};
+use super::sizes::{item_lengths, n_nodes, of_occurrences, sum};
+use super::{WireError, ascending, in_range, numbers};
 
 pub fn at_most(field: &'static str, found: u64, expected: u64) -> Result<(), WireError> {
     if found <= expected { Ok(()) } else { Err(WireError::Excess { field, found, expected }) }
@@ -54,21 +42,135 @@ pub fn terminals<'a>(
     in_range(field, symbols.into_iter().map(|symbol| symbol.0), terminals)
 }
 
-/// Checks that the last segment ends where the sentence ends.
+/// Checks that segments are not empty, and that the last one ends where the sentence ends.
 pub fn whole<'a>(
     field: &'static str,
     ends: impl IntoIterator<Item = &'a Vec<u32>>,
     length: usize,
 ) -> Result<(), WireError> {
     let length = length as u64;
-    in_range(field, ends.into_iter().map(|ends| ends.last().copied().unwrap_or(0)), length..length + 1)
+    for ends in ends {
+        in_range(field, ends.last().or(Some(&0)).copied(), length..length + 1)?;
+        in_range(field, ends.first().copied(), 1..length + 1)?;
+        ascending(field, ends)?;
+    }
+    Ok(())
 }
 
-pub fn sentences(shard: &Shard) -> &[Sentence] {
-    if let Shard::Sentences(sentences) = shard { sentences } else { &[] }
+/// Checks that strings occur in the sentences of the shard.
+///
+/// Linear in the symbols of the shard for each length among the strings.
+pub fn substrings<'a>(
+    field: &'static str,
+    shard: &Shard,
+    strings: impl Iterator<Item = &'a [SymbolId]> + Clone,
+) -> Result<(), WireError> {
+    let mut missing: BTreeMap<usize, HashSet<&[SymbolId]>> = BTreeMap::new();
+    for string in strings.clone() {
+        missing.entry(string.len()).or_default().insert(string);
+    }
+    for (&length, missing) in &mut missing {
+        let spans = sentences(shard).iter().flat_map(|sentence| sentence.tokens.windows(length.max(1)));
+        for span in spans {
+            missing.remove(span);
+        }
+    }
+    missing.retain(|_, missing| !missing.is_empty());
+    match strings
+        .into_iter()
+        .position(|string| missing.get(&string.len()).is_some_and(|left| left.contains(string)))
+    {
+        None => Ok(()),
+        Some(at) => Err(WireError::Foreign { field, at }),
+    }
 }
 
-/// Number of sentences, each counted with its multiplicity.
-pub fn n_occurrences(shard: &Shard) -> usize {
-    sentences(shard).iter().map(|sentence| sentence.multiplicity as usize).sum()
+/// Checks that parameters can have weight zero in a task with so many of these. Which do, the shard's index tells, which the trainer has.
+pub fn missing(
+    field: &'static str,
+    task: &Items<'_>,
+    n_zero: u64,
+    params: &[ParamId],
+) -> Result<(), WireError> {
+    at_most(field, params.len() as u64, n_zero)?;
+    // The constant parameter is never missing.
+    in_range(field, params.iter().map(|param| param.0), 1..task.lexicon.space(task.grammar).n_params() as u64)
+}
+
+/// Checks that no parameter has more uses than derivations of the items can have nodes.
+pub fn uses(field: &'static str, task: &Items<'_>, counts: &[f64]) -> Result<(), WireError> {
+    // Binary nodes of long rules, and the rounding of sums, are within a factor of two.
+    let most = 2.0 * most_nodes(task) as f64;
+    numbers(field, counts, "that is not negative, and at most the uses that the shard can have", |count| {
+        (0.0..=most).contains(&count)
+    })
+}
+
+/// Trees of sentences under a grammar with strings.
+pub struct Trees<'t> {
+    grammar: &'t Grammar,
+    derivations: Derivations<'t>,
+}
+
+impl<'t> Trees<'t> {
+    pub fn new(task: &Items<'t>) -> Trees<'t> {
+        Trees { grammar: task.grammar, derivations: Derivations::open(task.grammar, task.lexicon) }
+    }
+
+    /// Reads a tree, which has to derive `tokens`; also returns its number of inner nodes.
+    pub fn read(&self, text: &str, tokens: &[SymbolId]) -> Result<(Tree, u64), WireError> {
+        let tree = self.over(text, tokens)?;
+        let mut n_nodes = 0;
+        self.derivations.each(&tree, |_| n_nodes += 1).map_err(wrong)?;
+        Ok((tree, n_nodes))
+    }
+
+    /// Reads a tree of dependencies over `tokens`, whose rules need not be those of the grammar.
+    pub fn read_dependencies(&self, text: &str, tokens: &[SymbolId]) -> Result<Tree, WireError> {
+        let tree = self.over(text, tokens)?;
+        nouns::heads(&tree).map_err(wrong)?;
+        Ok(tree)
+    }
+
+    /// Reads a tree in which the start symbol has `tokens` for children: that of a sentence without a derivation.
+    pub fn read_flat(&self, text: &str, tokens: &[SymbolId]) -> Result<Tree, WireError> {
+        let tree = self.over(text, tokens)?;
+        match tree.nodes()[0].label == self.grammar.name(Grammar::START)
+            && tree.nodes().len() == tokens.len() + 1
+        {
+            true => Ok(tree),
+            false => Err(wrong("a tree of a sentence without a derivation is not flat")),
+        }
+    }
+
+    fn over(&self, text: &str, tokens: &[SymbolId]) -> Result<Tree, WireError> {
+        let tree = Tree::parse(text).map_err(wrong)?;
+        let names = tokens.iter().map(|&token| self.grammar.name(token));
+        if tree.terminals().eq(names) { Ok(tree) } else { Err(wrong("a tree is of another sentence")) }
+    }
+}
+
+/// Checks that `ends` are the ends of the segments of `tree`.
+pub fn segments(
+    field: &'static str,
+    grammar: &Grammar,
+    segments: &[SymbolId],
+    tree: &Tree,
+    ends: &[u32],
+) -> Result<(), WireError> {
+    let is_segment = |label: &str| segments.iter().any(|&symbol| grammar.name(symbol) == label);
+    if tree.segment_ends(is_segment) == ends { Ok(()) } else { Err(WireError::Inconsistent { field }) }
+}
+
+fn wrong(problem: impl ToString) -> WireError {
+    WireError::Trees { problem: problem.to_string() }
+}
+
+/// Upper bound on the nodes of derivations of all items, each occurrence counted.
+pub fn most_nodes(task: &Items<'_>) -> u64 {
+    let of_strings = task
+        .shard
+        .strings()
+        .map_or(0, |_| sum(item_lengths(task).map(|length| n_nodes(task.grammar, length))));
+    of_occurrences(task.shard, |length| n_nodes(task.grammar, length)).saturating_add(of_strings)
 }

@@ -11,7 +11,8 @@ use shared::grammar::lexicon::Lexicon;
 use shared::work::shard::Shard;
 use shared::work::task::{Answer, Language, Task, Work};
 
-use super::checks::{Items, terminals};
+use super::checks::terminals;
+use super::items::Items;
 use super::kinds::{annotate, candidates, collapse, cover, decode, expect, fit, index, sample, sweep};
 use super::sizes::ENVELOPE;
 use super::{WireError, in_range, same_length};
@@ -68,11 +69,13 @@ pub fn work(task: &Task) -> Result<(), WireError> {
 pub fn answer(task: &Task, answer: &Answer) -> Result<(), WireError> {
     let items = || Items::of(task);
     match (&task.work, answer) {
-        (Work::Candidates(_), Answer::Candidates(found)) => candidates::check_answer(&items()?, found),
+        (Work::Candidates(lengths), Answer::Candidates(found)) => {
+            candidates::check_answer(&items()?, lengths, found)
+        }
         (Work::Cover, Answer::Missing(found)) => cover::check_answer(&items()?, found),
         (Work::Index, Answer::Index(found)) => index::check_answer(&items()?, found),
         (Work::Expect { weights, losses }, Answer::Expectation(found)) => {
-            expect::check_answer(&items()?, weights.in_use().len(), *losses, found)
+            expect::check_answer(&items()?, weights, *losses, found)
         }
         (Work::Sample(sample), Answer::Sampled(found)) => sample::check_answer(&items()?, sample, found),
         (Work::Collapse(collapse), Answer::Collapsed(found)) => {

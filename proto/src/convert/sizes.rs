@@ -4,7 +4,7 @@ use shared::data::Sentence;
 use shared::grammar::{Grammar, ParamId};
 use shared::work::shard::Shard;
 
-use super::checks::{Items, sentences};
+use super::items::{Items, sentences};
 
 /// Bytes of tags and lengths around the fields of a message.
 pub const ENVELOPE: u64 = 128;

@@ -81,6 +81,10 @@ fn decode() -> impl Strategy<Value = Decode> {
     )
 }
 
+fn finite() -> impl Strategy<Value = f64> {
+    -1e6..1e3f64
+}
+
 fn log_z() -> impl Strategy<Value = f64> {
     prop_oneof![-1e6..1e3f64, Just(f64::NEG_INFINITY)]
 }
@@ -90,7 +94,7 @@ fn params() -> impl Strategy<Value = Vec<ParamId>> {
 }
 
 fn expectation() -> impl Strategy<Value = Expectation> {
-    (vec((0.0..1e9f64, 0.0..9.0f64), 0..6), any::<bool>(), log_z(), vec(log_z(), 0..4), params()).prop_map(
+    (vec((0.0..1e9f64, 0.0..9.0f64), 0..6), any::<bool>(), finite(), vec(finite(), 0..4), params()).prop_map(
         |(pairs, infinite, log_z, log_z_items, missing)| Expectation {
             counts: pairs.iter().map(|pair| pair.0).collect(),
             losses: pairs.iter().map(|pair| if infinite { f64::INFINITY } else { pair.1 }).collect(),
@@ -162,7 +166,7 @@ fn chained() -> impl Strategy<Value = Chained> {
         let uses = |(symbol, string)| Uses { symbol, string, customers: u32::MAX, tables: 1 };
         labelled.into_iter().map(uses).collect()
     });
-    (vec(any::<u32>(), 0..6), log_z(), moves(), moves(), strings, analyses(), shard_state()).prop_map(
+    (vec(any::<u32>(), 0..6), finite(), moves(), moves(), strings, analyses(), shard_state()).prop_map(
         |(uses, log_seating, trees, labels, strings, analyses, shard_state)| Chained {
             uses,
             log_seating,
@@ -516,15 +520,18 @@ fn sweeps_and_their_answers_fit_their_shard() {
     assert_eq!(message, "given.trees: length 8, expected 9");
 
     type Breaks = fn(&mut Chained);
-    let broken: [(&str, Breaks); 8] = [
+    let broken: [(&str, Breaks); 11] = [
         ("chained.uses: length", |chained| chained.uses.push(0)),
         ("chained.tree_moves: 19, expected at most 18", |chained| chained.trees.proposed = 19),
         ("chained.label_moves: ", |chained| chained.labels.proposed = u64::MAX),
-        ("chained.strings[0]: 0, expected 0..3", |chained| chained.strings[0].symbol = SymbolId(0)),
-        ("chained.strings[0]: 0, expected 3..6", |chained| chained.strings[0].string[0] = SymbolId(0)),
-        ("chained.trees: length 5, expected 6", |chained| drop(chained.analyses.pop())),
-        ("chained.trees: length 7, expected 6", |chained| chained.analyses.push(chained.analyses[5].clone())),
-        ("chained.ends[0]: 99, expected 1..2", |chained| chained.analyses[3].ends.push(99)),
+        ("chained.uses: not what", |chained| chained.uses[1] += 1),
+        ("chained.strings: not what", |chained| chained.strings[0].symbol = SymbolId(0)),
+        ("chained.strings: not what", |chained| chained.strings[0].string[0] = SymbolId(0)),
+        ("chained.strings: not what", |chained| chained.strings[0].customers += 1),
+        ("chained.trees: not what", |chained| drop(chained.analyses.pop())),
+        ("chained.trees: not what", |chained| chained.analyses.push(chained.analyses[5].clone())),
+        ("chained.trees: not what", |chained| chained.analyses[3].ends.push(99)),
+        ("chained.trees: not what", |chained| chained.analyses.swap(0, 5)),
     ];
     for (message, break_it) in broken {
         let mut chained = chained.clone();
@@ -677,9 +684,18 @@ fn sampled_trees_fit_their_sentences_and_the_request() {
     let mut fewer = sampled.clone();
     fewer.counts.pop();
     assert!(fits(&kept, &fewer).is_err());
-    // If an unused string is needed, the rest of the answer is ignored.
-    assert_eq!(fits(&kept, &Sampled { missing: vec![ParamId(1)], ..Sampled::default() }), Ok(()));
-    assert!(fits(&kept, &Sampled { missing: vec![ParamId(999)], ..Sampled::default() }).is_err());
+    let mut exchanged = sampled.clone();
+    exchanged.analyses.swap(0, 3);
+    assert!(fits(&kept, &exchanged).is_err());
+    let mut miscounted = sampled.clone();
+    miscounted.counts[1] += 1.0;
+    assert_eq!(
+        fits(&kept, &miscounted).unwrap_err().to_string(),
+        "sampled.counts: not what the rest of the answer gives"
+    );
+    // Only strings of weight zero can be missing, and no weight is zero.
+    let missing = fits(&kept, &Sampled { missing: vec![ParamId(1)], ..sampled.clone() });
+    assert_eq!(missing.unwrap_err().to_string(), "sampled.missing: 1, expected at most 0");
 }
 
 #[test]

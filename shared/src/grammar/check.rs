@@ -127,7 +127,7 @@ pub enum Defect {
         parent: String,
     },
     /// A pseudo-count that no Dirichlet distribution has.
-    #[error("the weight of a rule of `{parent}` must be positive and at most 1e100, found {alpha}")]
+    #[error("the weight of a rule of `{parent}` must be from 1e-100 to 1e100, found {alpha:?}")]
     Alpha {
         /// Index of the rule.
         rule: usize,
@@ -155,7 +155,7 @@ pub enum Defect {
         discount: f64,
     },
     /// A concentration that is not positive.
-    #[error("the concentration of `{name}` must be positive and at most 1e100, found {concentration}")]
+    #[error("the concentration of `{name}` must be from 1e-100 to 1e100, found {concentration:?}")]
     Concentration {
         /// The adapted nonterminal.
         symbol: SymbolId,

@@ -224,7 +224,7 @@ impl<'a> Chain<'a> {
     /// The tree of an occurrence; `None` if its sentence has no derivation.
     pub fn tree(&self, occurrence: usize) -> Option<Tree> {
         let label = |table| self.seating.label(table);
-        state::tree(self.seating.items, &self.trees[occurrence], label)
+        state::tree(&self.seating.items.expansions(), &self.trees[occurrence], label)
     }
 
     /// Uses of every parameter, `[n_params]`, each subtree of a table counted once.

@@ -26,7 +26,8 @@ use crate::models::adaptor::params::{Params, Stick};
 use crate::models::adaptor::selection::{Evidence, StringTable};
 use crate::models::adaptor::start::Start;
 use crate::num::{Noise, Wide};
-use crate::train::round::{Ask, BoundFell, ROUNDING, RoundReport, Step, Totals, in_use, relative_change};
+use crate::train::round::{Ask, BoundFell, ROUNDING, RoundReport, Step, Totals};
+use crate::train::round::{are_out_of_use, in_use, relative_change};
 use crate::train::state::{StateError, check_counts, check_rounds};
 use crate::train::trainer::{self, Collect, Failure, Learned, Read, Shards};
 use crate::work::task::Answer;
@@ -263,6 +264,12 @@ impl Trainer {
         Step::Again { restored }
     }
 
+    /// Falls whenever a round runs again: whether a drop may be taken back, and the strings out of use.
+    fn unsettled(&self) -> (bool, usize) {
+        let State { params, before_drop, counts, .. } = &self.state;
+        (before_drop.is_some(), counts.len() - params.in_use().count())
+    }
+
     /// Goes back to the parameters before the drop; later drops are smaller, and in the end there are none.
     fn take_back(&mut self) -> Step {
         self.before_round.get_or_insert_with(|| self.state.clone());
@@ -273,7 +280,8 @@ impl Trainer {
         self.advance();
         let several = self.state.drop_share * in_use as f64 > 1.0;
         self.state.drop_share = if several { self.state.drop_share / 4.0 } else { 0.0 };
-        Step::Again { restored: self.state.params.in_use().count() - in_use }
+        // Strings of earlier drops that were restored since are out of use again.
+        Step::Again { restored: self.state.params.in_use().count().saturating_sub(in_use) }
     }
 
     /// Moves the parameters by a round that counts: grows the sticks, drops strings on trial, and updates.
@@ -349,14 +357,21 @@ impl trainer::Trainer for Trainer {
     fn add(&mut self, shards: &dyn Shards, shard: usize, answer: Answer) -> Read<bool> {
         let Answer::Expectation(found) = answer else { return Ok(false) };
         let params = shards.params(shard)?;
-        self.totals.add(shards.strings(shard).as_ref(), in_use(&self.weights, &params), found);
-        Ok(true)
+        Ok(are_out_of_use(&self.weights, &params, &found.missing)
+            && self.totals.add(shards.strings(shard).as_ref(), in_use(&self.weights, &params), found))
     }
 
     fn finish(&mut self) -> Result<Step, Failure> {
         let totals = std::mem::take(&mut self.totals);
         self.weights = Arc::default();
-        Ok(self.absorb(totals)?)
+        let before = self.unsettled();
+        let step = self.absorb(totals)?;
+        match step {
+            Step::Again { .. } if self.unsettled() >= before => {
+                Err(Failure::NoProgress { round: self.state.rounds + 1 })
+            }
+            step => Ok(step),
+        }
     }
 
     fn learned(&self) -> Learned {

@@ -30,7 +30,7 @@ use crate::models;
 use crate::models::adaptor::params::{Params, Stick};
 use crate::models::adaptor::selection::{Evidence, StringTable};
 use crate::num::{Noise, Wide};
-use crate::train::round::{Ask, RoundReport, Step, Totals, in_use, relative_change};
+use crate::train::round::{Ask, RoundReport, Step, Totals, are_out_of_use, in_use, relative_change};
 use crate::train::state::{StateError, check_rounds};
 use crate::train::stochastic::{Schedule, average, averaged};
 use crate::train::trainer::{self, Collect, Failure, Learned, Read, Shards};
@@ -303,13 +303,18 @@ impl trainer::Trainer for Trainer {
         let Answer::Expectation(found) = answer else { return Ok(false) };
         let strings = shards.strings(shard);
         let totals = if strings.is_some() { &mut self.strings } else { &mut self.sample };
-        totals.add(strings.as_ref(), in_use(&self.weights, &shards.params(shard)?), found);
-        Ok(true)
+        let params = shards.params(shard)?;
+        Ok(are_out_of_use(&self.weights, &params, &found.missing)
+            && totals.add(strings.as_ref(), in_use(&self.weights, &params), found))
     }
 
     fn finish(&mut self) -> Result<Step, Failure> {
         let [sample, strings] = [&mut self.sample, &mut self.strings].map(std::mem::take);
-        Ok(self.absorb(sample, strings))
+        match self.absorb(sample, strings) {
+            // A round runs again with more strings in use.
+            Step::Again { restored: 0 } => Err(Failure::NoProgress { round: self.state.rounds + 1 }),
+            step => Ok(step),
+        }
     }
 
     fn learned(&self) -> Learned {

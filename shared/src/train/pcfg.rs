@@ -21,10 +21,11 @@ use crate::num::dirichlet;
 use crate::num::wide::heat;
 use crate::num::{Noise, Wide};
 use crate::train::anneal::Anneal;
-use crate::train::round::{Ask, BoundFell, ROUNDING, RoundReport, Step, Totals, in_use, relative_change};
+use crate::train::round::{Ask, BoundFell, ROUNDING, RoundReport, Step, Totals};
+use crate::train::round::{are_out_of_use, in_use, relative_change};
 use crate::train::state::{StateError, check_rounds};
 use crate::train::trainer::{self, Collect, Failure, Learned, Read, Shards};
-use crate::work::task::{Answer, Collapse, Expectation, Named, Sampled, ShardState, Work};
+use crate::work::task::{Answer, Collapse, Collapsed, Expectation, Named, Sampled, ShardState, Work};
 
 /// How the probabilities of rules are estimated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -175,11 +176,14 @@ struct Gathered {
     shard_state: Vec<Share>,
     /// Trees of each shard, by occurrence.
     samples: Vec<Vec<Analysis>>,
+    /// The first shard with a sentence that has no derivation without parameters of weight zero.
+    lacking: Option<usize>,
 }
 
 impl Gathered {
     fn new(n_params: usize) -> Gathered {
-        Gathered { totals: Totals::new(n_params, false), shard_state: Vec::new(), samples: Vec::new() }
+        let totals = Totals::new(n_params, false);
+        Gathered { totals, shard_state: Vec::new(), samples: Vec::new(), lacking: None }
     }
 }
 
@@ -361,38 +365,47 @@ impl trainer::Trainer for Trainer {
     }
 
     fn add(&mut self, shards: &dyn Shards, shard: usize, answer: Answer) -> Read<bool> {
-        let Gathered { totals, shard_state, samples } = &mut self.gathered;
-        let params = shards.params(shard)?;
-        let expectation = match answer {
-            Answer::Expectation(expectation) => {
-                totals.add(None, in_use(&self.weights, &params), expectation);
-                return Ok(true);
+        let Gathered { totals, shard_state, samples, lacking } = &mut self.gathered;
+        let (weights, params) = (&self.weights, shards.params(shard)?);
+        let (found, is_of_all) = match (self.settings.method, answer) {
+            (Method::Em | Method::MapEm | Method::Vb { .. }, Answer::Expectation(found)) => (found, false),
+            (Method::CollapsedVb, Answer::Collapsed(Collapsed { expectation, shard_state: state })) => {
+                shard_state.push(Share { counts: expectation.counts.clone(), shard_state: state });
+                (expectation, true)
             }
-            Answer::Collapsed(collapsed) => {
-                shard_state.push(Share {
-                    counts: collapsed.expectation.counts.clone(),
-                    shard_state: collapsed.shard_state,
-                });
-                collapsed.expectation
-            }
-            Answer::Sampled(Sampled { counts, analyses, missing }) => {
+            (Method::Gibbs, Answer::Sampled(Sampled { counts, analyses, missing })) => {
                 samples.push(analyses);
-                Expectation { counts, missing, ..Expectation::default() }
+                (Expectation { counts, missing, ..Expectation::default() }, true)
             }
             _ => return Ok(false),
         };
-        totals.add(None, params.iter().copied(), expectation);
-        Ok(true)
+        if !are_out_of_use(weights, &params, &found.missing) {
+            return Ok(false);
+        }
+        if !found.missing.is_empty() {
+            lacking.get_or_insert(shard);
+        }
+        Ok(match is_of_all {
+            true => totals.add(None, params.iter().copied(), found),
+            false => totals.add(None, in_use(weights, &params), found),
+        })
     }
 
     fn finish(&mut self) -> Result<Step, Failure> {
-        let Gathered { totals, shard_state, samples } =
+        let Gathered { totals, shard_state, samples, lacking } =
             std::mem::replace(&mut self.gathered, Gathered::new(self.groups.n_params()));
-        if !totals.missing.is_empty() {
-            self.before_round.get_or_insert_with(|| self.state.clone());
-            return Ok(Step::Again { restored: self.keep_above_zero(totals.missing) });
-        }
         let round = self.state.rounds + 1;
+        if let Some(shard) = lacking {
+            if self.settings.method != Method::MapEm {
+                return Err(Failure::ZeroProbability { shard, weights: self.weights.clone() });
+            }
+            self.before_round.get_or_insert_with(|| self.state.clone());
+            // A round runs again with more parameters above zero.
+            return match self.keep_above_zero(totals.missing) {
+                0 => Err(Failure::NoProgress { round }),
+                restored => Ok(Step::Again { restored }),
+            };
+        }
         let bound = self.bound(&totals);
         let anneal = self.settings.anneal;
         if let (Some(before), Some(after)) = (self.state.bound, bound)

@@ -123,7 +123,6 @@ impl Trainer {
 
     /// Takes in a round that ran with [`Trainer::weights`]: the sums over the shards of [`Trainer::sampled`].
     pub fn absorb(&mut self, sample: Totals) -> Step {
-        debug_assert!(sample.missing.is_empty(), "no weight is zero");
         let State { estimate, rounds, bound: last, log_z } = &mut self.state;
         let round = *rounds + 1;
         let (rate, scale) = (self.schedule.rate(round), self.schedule.scale(round));
@@ -170,8 +169,9 @@ impl trainer::Trainer for Trainer {
 
     fn add(&mut self, shards: &dyn Shards, shard: usize, answer: Answer) -> Read<bool> {
         let Answer::Expectation(found) = answer else { return Ok(false) };
-        self.sample.add(None, in_use(&self.weights, &shards.params(shard)?), found);
-        Ok(true)
+        let params = shards.params(shard)?;
+        // No weight is zero, so that nothing can be missing.
+        Ok(found.missing.is_empty() && self.sample.add(None, in_use(&self.weights, &params), found))
     }
 
     fn finish(&mut self) -> Result<Step, Failure> {

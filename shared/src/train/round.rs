@@ -81,23 +81,29 @@ impl Totals {
     }
 
     /// Adds the answer of the next shard, which has counts of `params`, and is of these `strings` if it is of strings. The sums depend on
-    /// the order of the shards, which must be the same every time.
+    /// the order of the shards, which must be the same every time. Returns whether it has numbers for all of these.
     pub fn add(
         &mut self,
         strings: Option<&Range<u32>>,
         params: impl Iterator<Item = ParamId> + Clone,
         found: Expectation,
-    ) {
+    ) -> bool {
         if !found.missing.is_empty() {
             self.missing.extend(found.missing); // and the counts mean nothing
-            return;
+            return true;
+        }
+        let n = params.clone().count();
+        let n_losses = if self.losses.is_empty() { 0 } else { n };
+        let n_strings = strings.map_or(0, |strings| strings.len());
+        if [found.counts.len(), found.losses.len(), found.log_z_items.len()] != [n, n_losses, n_strings] {
+            return false;
         }
         self.log_z += found.log_z;
         for (param, count) in params.clone().zip(&found.counts) {
             self.counts[param.index()] += count;
         }
         if self.losses.is_empty() {
-            return;
+            return true;
         }
         for (param, loss) in params.zip(&found.losses) {
             self.losses[param.index()] += loss;
@@ -106,6 +112,7 @@ impl Totals {
             let strings = strings.start as usize..strings.end as usize;
             self.log_z_strings[strings].copy_from_slice(&found.log_z_items);
         }
+        true
     }
 }
 
@@ -113,6 +120,12 @@ impl Totals {
 /// counts of.
 pub fn in_use<'a>(weights: &'a [Wide], params: &'a [ParamId]) -> impl Iterator<Item = ParamId> + Clone {
     params.iter().copied().filter(|param| !weights[param.index()].is_zero())
+}
+
+/// Whether all `missing` parameters are among the `params` of a shard, and have weight zero: so using them changes something.
+pub fn are_out_of_use(weights: &[Wide], params: &[ParamId], missing: &[ParamId]) -> bool {
+    let is_out = |param: &ParamId| params.binary_search(param).is_ok() && weights[param.index()].is_zero();
+    missing.iter().all(is_out)
 }
 
 /// The share of the bound by which rounding may lower it.

@@ -66,6 +66,7 @@ use crate::models::adaptor::Stick;
 use crate::models::latent;
 use crate::models::sampler::Hyper;
 use crate::models::tally::Analysis;
+use crate::num::Wide;
 use crate::work::task::{Answer, Work};
 
 /// The shards of a run: first the shards of sentences or trees, then the shards of strings.
@@ -229,6 +230,29 @@ pub enum Failure {
         shard: usize,
         /// and the position in it.
         sentence: usize,
+    },
+    /// An answer that does not fit its task.
+    #[error(
+        "shard {shard}: the answer does not fit its task: a worker computes wrongly; connect another worker"
+    )]
+    WrongAnswer {
+        /// The shard.
+        shard: usize,
+    },
+    /// A sentence has probability 0, and the method never raises a probability from 0.
+    #[error("a sentence has probability 0 under the start, and EM keeps probabilities of 0")]
+    ZeroProbability {
+        /// Its shard.
+        shard: usize,
+        /// Weights of the round. `[n_params]`
+        weights: Arc<Vec<Wide>>,
+    },
+    /// A round would run again, though nothing changed. It runs again only with more strings or rules in use, or after a drop was taken
+    /// back.
+    #[error("round {round} would run again unchanged; this is a defect of the program, please report it")]
+    NoProgress {
+        /// The round.
+        round: usize,
     },
     /// A failure of the method.
     #[error(transparent)]

@@ -180,7 +180,7 @@ fn errors_name_the_place_and_the_way_out() {
         ),
         (
             "1e308 S --> a\n1e308 S --> a\n",
-            "g.gr:1:7: the weight of a rule of `S` must be positive and at most 1e100, found inf",
+            "g.gr:1:7: the weight of a rule of `S` must be from 1e-100 to 1e100, found inf",
         ),
     ] {
         assert_eq!(refused(text), expected, "for {text:?}");

@@ -229,16 +229,17 @@ fn totals(task: &Task, found: Expectation) -> Totals {
     let Ok(Answer::Index(index)) = Engine::default().run(&Task { work: Work::Index, ..task.clone() }) else {
         panic!("a shard that can be counted can be indexed")
     };
-    let mut totals = Totals::new(language(task).n_params(), true);
+    let mut totals = Totals::new(language(task).n_params(), !found.losses.is_empty());
     let params = index.params.into_iter();
-    match &task.work {
+    let is_added = match &task.work {
         Work::Expect { weights, .. } => {
             let in_use: Vec<bool> = weights.all().iter().map(|weight| !weight.is_zero()).collect();
             let params = params.zip(in_use).filter(|(_, in_use)| *in_use).map(|(param, _)| param);
-            totals.add(task.shard.value.strings(), params, found);
+            totals.add(task.shard.value.strings(), params, found)
         }
         _ => totals.add(task.shard.value.strings(), params, found),
-    }
+    };
+    assert!(is_added, "an answer that fits its task has numbers for its parameters");
     totals
 }
 

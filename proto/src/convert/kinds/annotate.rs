@@ -1,6 +1,7 @@
 //! Passes over trees whose labels have subtypes.
 
 use shared::data::treebank::RuleId;
+use shared::limits::is_count;
 use shared::models::latent::layout::MAX_SUBTYPES;
 use shared::models::latent::{self, Layout, Weights};
 use shared::work::shard::Shard;
@@ -8,7 +9,7 @@ use shared::work::task::{Annotate, Annotated, Named, Pass, ShardState};
 
 use crate::convert::sizes::{DOUBLE, FLOAT, VARINT};
 use crate::convert::{
-    LOGARITHM, NON_NEGATIVE, Wire, WireError, in_range, logarithm, non_negative, numbers, same_length,
+    COUNT, FINITE, NON_NEGATIVE, Wire, WireError, finite, in_range, non_negative, numbers, same_length,
 };
 use crate::payload::MAX_PAYLOAD;
 use crate::v1;
@@ -77,8 +78,8 @@ pub fn to_wire(annotated: &Annotated) -> v1::Annotated {
 
 pub fn from_wire(message: v1::Annotated) -> Result<Annotated, WireError> {
     let v1::Annotated { counts, log_z, shard_state } = message;
-    numbers("annotated.counts", &counts, NON_NEGATIVE, non_negative)?;
-    numbers("annotated.log_z", &[log_z], LOGARITHM, logarithm)?;
+    numbers("annotated.counts", &counts, COUNT, is_count)?;
+    numbers("annotated.log_z", &[log_z], FINITE, finite)?;
     let expectation = latent::Expectation { counts, ln_z: log_z };
     Ok(Annotated { expectation, shard_state: shard_state.map(ShardState::from_wire).transpose()? })
 }
@@ -106,11 +107,19 @@ pub fn check(shard: &Shard, annotate: &Annotate) -> Result<(), WireError> {
 /// Checks an answer against the request and the trees of `shard`.
 pub fn check_answer(shard: &Shard, annotate: &Annotate, annotated: &Annotated) -> Result<(), WireError> {
     let (layout, trees) = layout(shard, annotate)?;
-    same_length("annotated.counts", annotated.expectation.counts.len(), layout.n_params())?;
+    let counts = &annotated.expectation.counts;
+    same_length("annotated.counts", counts.len(), layout.n_params())?;
+    // Each node is a use of one entry of its rule's block.
+    let most = 2.0 * trees.trees.iter().map(Vec::len).sum::<usize>() as f64;
+    numbers("annotated.counts", counts, "of uses in the trees", |count| count <= most)?;
     match (&annotate.pass, &annotated.shard_state) {
         (Pass::Expect { .. }, None) => Ok(()),
         (Pass::Begin { .. } | Pass::Others { .. }, Some(shard_state)) => {
-            self::shard_state(&layout, trees, shard_state)
+            self::shard_state(&layout, trees, shard_state)?;
+            match shard_state {
+                ShardState::Latent(own) if own.counts(&layout, trees) == *counts => Ok(()),
+                _ => Err(WireError::Inconsistent { field: "annotated.counts" }),
+            }
         }
         (Pass::Expect { .. }, Some(_)) => {
             Err(WireError::ShardState { problem: "this pass carries nothing".to_owned() })

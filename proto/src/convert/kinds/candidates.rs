@@ -1,13 +1,14 @@
 //! Candidate strings of sentences.
 
 use shared::grammar::SymbolId;
+use shared::limits::is_count;
 use shared::work::task::{Candidates, Lengths, StringCounts};
 
-use crate::convert::checks::{Items, adapted, terminals};
+use crate::convert::checks::{adapted, at_most, substrings, terminals, uses};
+use crate::convert::items::Items;
 use crate::convert::sizes::{DOUBLE, VARINT, item_lengths, labelled_substrings, sum};
 use crate::convert::{
-    NON_NEGATIVE, WireError, ascending, in_range, non_negative, numbers, same_length, strings_to_wire,
-    symbol_strings,
+    COUNT, WireError, ascending, in_range, numbers, same_length, strings_to_wire, symbol_strings,
 };
 use crate::v1::{self, lease_head as head};
 
@@ -56,19 +57,29 @@ fn counts_from_wire(
     let strings = symbol_strings(field, strings)?;
     same_length(field, symbols.len(), strings.len())?;
     same_length(field, amounts.len(), strings.len())?;
-    numbers(field, &amounts, NON_NEGATIVE, non_negative)?;
+    numbers(field, &amounts, COUNT, is_count)?;
     Ok(StringCounts { symbols: symbols.into_iter().map(SymbolId).collect(), strings, amounts })
 }
 
-pub fn check_answer(task: &Items<'_>, found: &Candidates) -> Result<(), WireError> {
+pub fn check_answer(task: &Items<'_>, lengths: &Lengths, found: &Candidates) -> Result<(), WireError> {
     let grammar = task.grammar;
+    let longest = item_lengths(task).max().unwrap_or(0);
+    at_most("candidates.longest", u64::from(found.longest), longest)?;
     let n_items = task.shard.len() as u64;
     in_range("candidates.unparsable", found.unparsable.iter().copied(), 0..n_items)?;
-    for (field, counts) in [("candidates.counted", &found.counted), ("candidates.longer", &found.longer)] {
+    let up_to = u64::from(lengths.up_to);
+    let counted = u64::from(lengths.longer_than).saturating_add(1)..up_to.saturating_add(1);
+    let longer = up_to..up_to.saturating_add(1);
+    for (field, counts, lengths) in
+        [("candidates.counted", &found.counted, counted), ("candidates.longer", &found.longer, longer)]
+    {
         for (at, (symbol, string, _)) in counts.iter().enumerate() {
             adapted(field, at, grammar, symbol)?;
             terminals(field, grammar, string)?;
         }
+        in_range(field, counts.strings.iter().map(|string| string.len() as u32), lengths)?;
+        uses(field, task, &counts.amounts)?;
+        substrings(field, task.shard, counts.strings.iter())?;
     }
     Ok(())
 }

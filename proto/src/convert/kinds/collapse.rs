@@ -5,7 +5,7 @@ use shared::work::shard::Shard;
 use shared::work::task::{Collapse, Collapsed, Expectation, Named, ShardState};
 
 use super::expect;
-use crate::convert::checks::{Items, n_occurrences};
+use crate::convert::items::{Items, n_occurrences};
 use crate::convert::sizes::{DOUBLE, VARINT, of_occurrences};
 use crate::convert::{NON_NEGATIVE, POSITIVE, Wire, WireError, non_negative, numbers, positive, same_length};
 use crate::v1;
@@ -64,8 +64,16 @@ pub fn check_answer(task: &Items<'_>, collapse: &Collapse, collapsed: &Collapsed
     let n_touched = n_touched(collapse);
     // A pass has no weights of zero.
     same_length("expectation.missing", collapsed.expectation.missing.len(), 0)?;
-    expect::check_lengths(task.shard, n_touched, false, &collapsed.expectation)?;
-    check_carried(task.shard, n_touched, &collapsed.shard_state)
+    expect::check_counts(task, n_touched, false, &collapsed.expectation)?;
+    check_carried(task.shard, n_touched, &collapsed.shard_state)?;
+    let mut sums = vec![0.0; n_touched];
+    if let ShardState::Counts(counts) = &collapsed.shard_state {
+        counts.iter().flatten().for_each(|&(param, count)| sums[param as usize] += count);
+    }
+    match sums == collapsed.expectation.counts {
+        true => Ok(()),
+        false => Err(WireError::Inconsistent { field: "expectation.counts" }),
+    }
 }
 
 /// Checks that `shard_state` is the state of a shard that touches `n_params` parameters.

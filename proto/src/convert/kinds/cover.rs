@@ -2,7 +2,8 @@
 
 use shared::work::task::Missing;
 
-use crate::convert::checks::{Items, adapted, terminals};
+use crate::convert::checks::{adapted, substrings, terminals};
+use crate::convert::items::Items;
 use crate::convert::sizes::{item_lengths, labelled_substrings, sum};
 use crate::convert::{WireError, labelled_strings, strings_to_wire};
 use crate::v1;
@@ -24,7 +25,7 @@ pub fn check_answer(task: &Items<'_>, missing: &Missing) -> Result<(), WireError
         adapted("missing.symbols", at, grammar, *symbol)?;
         terminals("missing.strings", grammar, string)?;
     }
-    Ok(())
+    substrings("missing.strings", task.shard, missing.iter().map(|(_, string)| &string[..]))
 }
 
 pub fn largest_answer(task: &Items<'_>) -> u64 {

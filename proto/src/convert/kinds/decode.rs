@@ -3,11 +3,10 @@
 use shared::grammar::{Grammar, SymbolId};
 use shared::models::decode::{Decode, Decoded, Decoder};
 
-use crate::convert::checks::{Items, nonterminals, sentences, whole};
+use crate::convert::checks::{self, Trees, nonterminals, whole};
+use crate::convert::items::{Items, sentences};
 use crate::convert::sizes::{ENVELOPE, item_lengths, segmentation, sum, tree};
-use crate::convert::{
-    LOGARITHM, Wire, WireError, ends_from_wire, logarithm, numbers, ragged_to_wire, same_length,
-};
+use crate::convert::{Wire, WireError, ends_from_wire, finite, numbers, ragged_to_wire, same_length};
 use crate::v1;
 
 impl Wire for Decode {
@@ -69,7 +68,9 @@ fn sentence_to_wire(decoded: &Decoded) -> v1::DecodedSentence {
 }
 
 fn sentence_from_wire(message: v1::DecodedSentence) -> Result<Decoded, WireError> {
-    numbers("decoded.log_z", &[message.log_z], LOGARITHM, logarithm)?;
+    numbers("decoded.log_z", &[message.log_z], "of magnitude 1e100 at most, or -inf", |log_z| {
+        finite(log_z) || log_z == f64::NEG_INFINITY
+    })?;
     let segmentations = ends_from_wire("decoded.segmentations", message.segmentations)?;
     Ok(Decoded { log_z: message.log_z, segmentations, trees: message.trees })
 }
@@ -89,10 +90,24 @@ pub fn check_answer(task: &Items<'_>, with: &Decode, decoded: &[Decoded]) -> Res
     let decoders = &with.decoders;
     let with_tree = |&&decoder: &&Decoder| with.trees && decoder.gives_trees();
     let n_trees = decoders.iter().filter(with_tree).count();
+    let trees = Trees::new(task);
     for (sentence, decoded) in sentences(task.shard).iter().zip(decoded) {
         same_length("decoded.segmentations", decoded.segmentations.len(), decoders.len())?;
         same_length("decoded.trees", decoded.trees.len(), n_trees)?;
         whole("decoded.segmentations", &decoded.segmentations, sentence.tokens.len())?;
+        let with_trees =
+            decoders.iter().zip(&decoded.segmentations).filter(|(decoder, _)| with_tree(decoder));
+        for (text, (decoder, ends)) in decoded.trees.iter().zip(with_trees) {
+            let tokens = &sentence.tokens;
+            let tree = match decoder {
+                _ if decoded.log_z == f64::NEG_INFINITY => trees.read_flat(text, tokens)?,
+                Decoder::MbrArcs => trees.read_dependencies(text, tokens)?,
+                Decoder::Viterbi | Decoder::Mbr | Decoder::MbrTree => trees.read(text, tokens)?.0,
+            };
+            if decoded.log_z > f64::NEG_INFINITY {
+                checks::segments("decoded.segmentations", task.grammar, &with.segments, &tree, ends)?;
+            }
+        }
     }
     Ok(())
 }

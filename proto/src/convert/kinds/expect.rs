@@ -1,15 +1,13 @@
 //! Inside–outside: weights and expected counts.
 
+use shared::limits::is_count;
 use shared::num::Wide;
-use shared::work::shard::Shard;
 use shared::work::task::{Expectation, Language, ShardWeights};
 
-use crate::convert::checks::Items;
+use crate::convert::checks::{missing, uses};
+use crate::convert::items::Items;
 use crate::convert::sizes::{DOUBLE, ENVELOPE, EXPONENT, VARINT};
-use crate::convert::{
-    LOGARITHM, NON_NEGATIVE, Wire, WireError, in_range, logarithm, non_negative, numbers, params,
-    same_length, weights_to_wire,
-};
+use crate::convert::{COUNT, FINITE, Wire, WireError, finite, numbers, params, same_length, weights_to_wire};
 use crate::v1;
 
 impl Wire for ShardWeights {
@@ -44,13 +42,13 @@ impl Wire for Expectation {
 
     fn from_wire(message: v1::Expectation) -> Result<Expectation, WireError> {
         let v1::Expectation { counts, losses, log_z, log_z_items, missing } = message;
-        numbers("expectation.counts", &counts, NON_NEGATIVE, non_negative)?;
+        numbers("expectation.counts", &counts, COUNT, is_count)?;
         numbers("expectation.losses", &losses, "that is not negative", |loss| loss >= 0.0)?;
         if !losses.is_empty() {
             same_length("expectation.losses", losses.len(), counts.len())?;
         }
-        numbers("expectation.log_z", &[log_z], LOGARITHM, logarithm)?;
-        numbers("expectation.log_z_items", &log_z_items, LOGARITHM, logarithm)?;
+        numbers("expectation.log_z", &[log_z], FINITE, finite)?;
+        numbers("expectation.log_z_items", &log_z_items, FINITE, finite)?;
         let missing = params("expectation.missing", missing)?;
         Ok(Expectation { counts, losses, log_z, log_z_items, missing })
     }
@@ -58,28 +56,26 @@ impl Wire for Expectation {
 
 pub fn check_answer(
     task: &Items<'_>,
-    n_touched: usize,
+    weights: &ShardWeights,
     losses: bool,
     found: &Expectation,
 ) -> Result<(), WireError> {
-    let n_params = task.lexicon.space(task.grammar).n_params() as u64;
-    in_range("expectation.missing", found.missing.iter().map(|param| param.0), 0..n_params)?;
-    if !found.missing.is_empty() {
-        return Ok(()); // strings are missing, so the counts are not used
-    }
-    check_lengths(task.shard, n_touched, losses, found)
+    let n_in_use = weights.in_use().len();
+    missing("expectation.missing", task, weights.n_params() - n_in_use as u64, &found.missing)?;
+    check_counts(task, n_in_use, losses, found)
 }
 
-/// Checks the numbers of counts, losses and items.
-pub fn check_lengths(
-    shard: &Shard,
+/// Checks the numbers of counts, losses and items, and that the items can have the counts.
+pub fn check_counts(
+    task: &Items<'_>,
     n_touched: usize,
     losses: bool,
     found: &Expectation,
 ) -> Result<(), WireError> {
     same_length("expectation.counts", found.counts.len(), n_touched)?;
     same_length("expectation.losses", found.losses.len(), if losses { n_touched } else { 0 })?;
-    let n_log_z = if matches!(shard, Shard::Strings(_)) { shard.len() } else { 0 };
+    uses("expectation.counts", task, &found.counts)?;
+    let n_log_z = task.shard.strings().map_or(0, |strings| strings.len());
     same_length("expectation.log_z_items", found.log_z_items.len(), n_log_z)
 }
 

@@ -4,6 +4,7 @@
 //! lower triangle; the receiver derives its factors again, to the same bits.
 
 use shared::grammar::Grammar;
+use shared::limits::is_count;
 use shared::models::dmv::Side;
 use shared::models::dmv::constraint::{ArcClass, Component, Constraints};
 use shared::models::logistic_normal::multinomials::MAX_OUTCOMES;
@@ -11,9 +12,12 @@ use shared::models::logistic_normal::{Moments, Multinomials, Part, Prior, Statis
 use shared::train::mixture::MAX_COMPONENTS;
 use shared::work::task::{Fit, Fitted, Weighted};
 
-use crate::convert::checks::{Items, at_most, n_occurrences};
+use crate::convert::checks::at_most;
+use crate::convert::items::{Items, n_occurrences};
 use crate::convert::sizes::{DOUBLE, EXPONENT, VARINT, sum};
-use crate::convert::{Wire, WireError, cut, in_range, non_negative, numbers, same_length};
+use crate::convert::{
+    COUNT, FINITE, Wire, WireError, cut, finite, in_range, non_negative, numbers, same_length,
+};
 use crate::v1;
 
 /// Largest magnitude of means and covariances, so that no sum over a shard overflows.
@@ -21,7 +25,6 @@ const LARGEST: f64 = 1e12;
 /// Maximum number of rounds of a sentence.
 const MAX_ROUNDS: u64 = 1_000_000;
 const BOUNDED: &str = "from -1e12 to 1e12";
-const FINITE: &str = "that is finite";
 const SHARE: &str = "from 0 to 1";
 const SHARES: &str = "of 1 or less, as the sum of all";
 /// Tolerance of the sum of weights above 1, for the rounding of the solver.
@@ -167,16 +170,16 @@ fn statistics_from_wire(message: v1::Statistics) -> Result<Statistics, WireError
         part_bounds,
         empty,
     } = message;
-    numbers("fitted.part_bounds", &part_bounds, FINITE, f64::is_finite)?;
+    numbers("fitted.part_bounds", &part_bounds, FINITE, finite)?;
     same_length("fitted.empty", empty.len(), part_bounds.len())?;
     let part = |(bound, n_empty)| Part { bound, n_empty };
     let parts = part_bounds.into_iter().zip(empty).map(part).collect();
-    numbers("fitted.bound", &[bound], FINITE, f64::is_finite)?;
+    numbers("fitted.bound", &[bound], FINITE, finite)?;
     same_length("fitted.outcomes", outcomes.len(), users.len())?;
     in_range("fitted.outcomes", outcomes.iter().copied(), 0..MAX_OUTCOMES as u64 + 1)?;
-    numbers("fitted.first", &first, FINITE, f64::is_finite)?;
-    numbers("fitted.second", &second, FINITE, f64::is_finite)?;
-    numbers("fitted.variance", &variance, "that is finite and not negative", non_negative)?;
+    numbers("fitted.first", &first, FINITE, finite)?;
+    numbers("fitted.second", &second, FINITE, finite)?;
+    numbers("fitted.variance", &variance, COUNT, is_count)?;
     let first = cut("fitted.first", outcomes.clone(), &first)?;
     let variance = cut("fitted.variance", outcomes.clone(), &variance)?;
     let second = cut("fitted.second", outcomes.into_iter().map(triangle).collect(), &second)?;
@@ -222,8 +225,9 @@ fn answers(fit: &Fit, n_items: usize, n_occurrences: usize, found: &Fitted) -> R
         Fitted::Statistics(statistics) => {
             at_most("fitted.sentences", statistics.n_sentences, n_occurrences as u64)?;
             same_length("fitted.part_bounds", statistics.parts.len(), fit.n_parts())?;
-            let n_fits = (n_occurrences * fit.n_parts().max(1)) as u64;
-            at_most("fitted.rounds", statistics.n_rounds, n_fits * u64::from(fit.until.max_rounds))?;
+            let n_fits = (n_occurrences as u64).saturating_mul(fit.n_parts().max(1) as u64);
+            let most = n_fits.saturating_mul(u64::from(fit.until.max_rounds));
+            at_most("fitted.rounds", statistics.n_rounds, most)?;
             statistics.check(&fit.priors).map_err(|error| WireError::Fit { problem: error.to_string() })
         }
         Fitted::Unbounded { sentence } => in_range("fitted.unbounded", [*sentence], 0..n_items as u64),

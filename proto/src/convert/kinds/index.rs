@@ -2,7 +2,7 @@
 
 use shared::work::task::Index;
 
-use crate::convert::checks::Items;
+use crate::convert::items::Items;
 use crate::convert::sizes::VARINT;
 use crate::convert::{WireError, ascending, in_range, params};
 use crate::v1;

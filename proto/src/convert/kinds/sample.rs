@@ -1,13 +1,15 @@
 //! Trees drawn for sentences.
 
 use shared::grammar::SymbolId;
+use shared::limits::is_count;
+use shared::models::tally::Analysis;
 use shared::work::task::{Sample, Sampled};
 
-use crate::convert::checks::{Items, n_occurrences, nonterminals, sentences, whole};
+use crate::convert::checks::{self, Trees, missing, nonterminals, uses, whole};
+use crate::convert::items::{Items, n_occurrences, sentences};
 use crate::convert::sizes::{DOUBLE, VARINT, of_occurrences, segmentation, tree};
 use crate::convert::{
-    NON_NEGATIVE, Wire, WireError, analyses_from_wire, analyses_to_wire, in_range, non_negative, numbers,
-    params, same_length,
+    COUNT, Wire, WireError, analyses_from_wire, analyses_to_wire, numbers, params, same_length,
 };
 use crate::v1;
 
@@ -45,7 +47,7 @@ pub fn to_wire(sampled: &Sampled) -> v1::Sampled {
 
 pub fn from_wire(message: v1::Sampled) -> Result<Sampled, WireError> {
     let v1::Sampled { counts, ends, trees, missing } = message;
-    numbers("sampled.counts", &counts, NON_NEGATIVE, non_negative)?;
+    numbers("sampled.counts", &counts, COUNT, is_count)?;
     let analyses = analyses_from_wire(["sampled.ends", "sampled.trees"], ends, trees)?;
     Ok(Sampled { counts, analyses, missing: params("sampled.missing", missing)? })
 }
@@ -56,21 +58,29 @@ pub fn check(task: &Items<'_>, sample: &Sample) -> Result<(), WireError> {
 
 pub fn check_answer(task: &Items<'_>, sample: &Sample, sampled: &Sampled) -> Result<(), WireError> {
     let Sample { weights, keep, .. } = sample;
-    let n_params = task.lexicon.space(task.grammar).n_params() as u64;
-
-    in_range("sampled.missing", sampled.missing.iter().map(|param| param.0), 0..n_params)?;
-    if !sampled.missing.is_empty() {
-        return Ok(()); // strings are missing, so the counts are not used
-    }
+    let n_zero = weights.iter().filter(|weight| weight.is_zero()).count() as u64;
+    missing("sampled.missing", task, n_zero, &sampled.missing)?;
     same_length("sampled.counts", sampled.counts.len(), weights.len())?;
+    uses("sampled.counts", task, &sampled.counts)?;
+    if !sampled.missing.is_empty() {
+        return Ok(()); // some sentences have no trees, and those of the others are not used
+    }
     let n_trees = if keep.is_some() { n_occurrences(task.shard) } else { 0 };
     same_length("sampled.trees", sampled.analyses.len(), n_trees)?;
-    let mut analyses = sampled.analyses.iter();
+    let Some(segments) = keep else { return Ok(()) };
+    let (mut analyses, trees, mut n_uses) = (sampled.analyses.iter(), Trees::new(task), 0);
     for sentence in sentences(task.shard) {
-        let own = analyses.by_ref().take(sentence.multiplicity as usize);
-        whole("sampled.ends", own.map(|analysis| &analysis.ends), sentence.tokens.len())?;
+        for Analysis { ends, tree } in analyses.by_ref().take(sentence.multiplicity as usize) {
+            whole("sampled.ends", [ends], sentence.tokens.len())?;
+            let (tree, n_nodes) = trees.read(tree, &sentence.tokens)?;
+            checks::segments("sampled.ends", task.grammar, segments, &tree, ends)?;
+            n_uses += n_nodes;
+        }
     }
-    Ok(())
+    match sampled.counts.iter().sum::<f64>() == n_uses as f64 {
+        true => Ok(()),
+        false => Err(WireError::Inconsistent { field: "sampled.counts" }),
+    }
 }
 
 pub fn largest_answer(task: &Items<'_>, Sample { weights, keep, .. }: &Sample) -> u64 {

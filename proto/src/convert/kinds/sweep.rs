@@ -1,23 +1,25 @@
 //! Sweeps of Markov chains.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use shared::grammar::SymbolId;
-use shared::models::sampler::state::Choice;
+use shared::grammar::expansions::Expansions;
+use shared::models::sampler::state::{Choice, Derived};
 use shared::models::sampler::{HyperPrior, Moves, Settings, State, Uses};
+use shared::models::tally::Analysis;
 use shared::work::task::{ChainFrom, Chained, Named, ShardState, Sweeps};
 
-use crate::convert::checks::{
-    Items, adapted, at_most, n_occurrences, nonterminals, sentences, terminals, whole,
-};
+use crate::convert::checks::{adapted, at_most, most_nodes, nonterminals};
+use crate::convert::items::{Items, n_occurrences, sentences};
 use crate::convert::sizes::{
     DOUBLE, ENVELOPE, VARINT, item_lengths, labelled_substrings, n_nodes, of_occurrences, segmentation, sum,
     tree,
 };
 use crate::convert::state::{process_from_wire, process_to_wire};
 use crate::convert::{
-    LOGARITHM, POSITIVE, Wire, WireError, analyses_from_wire, analyses_to_wire, in_range, labelled_strings,
-    logarithm, numbers, positive, same_length, strings_to_wire,
+    FINITE, POSITIVE, Wire, WireError, analyses_from_wire, analyses_to_wire, finite, in_range,
+    labelled_strings, numbers, positive, same_length, strings_to_wire,
 };
 use crate::payload::MAX_PAYLOAD;
 use crate::v1;
@@ -109,7 +111,7 @@ pub fn to_wire(chained: &Chained) -> v1::Chained {
 pub fn from_wire(message: v1::Chained) -> Result<Chained, WireError> {
     let v1::Chained { uses, log_seating, tree_moves, label_moves, strings, ends, trees, shard_state } =
         message;
-    numbers("chained.log_seating", &[log_seating], LOGARITHM, logarithm)?;
+    numbers("chained.log_seating", &[log_seating], FINITE, finite)?;
     let shard_state = shard_state.ok_or(WireError::Missing { field: "chained.shard_state" })?;
     Ok(Chained {
         uses,
@@ -187,7 +189,7 @@ fn param(choice: &Choice) -> Option<u32> {
     }
 }
 
-/// Checks that these sweeps can have produced the answer.
+/// Checks that these sweeps can have produced the answer: all but the moves and the seating follow from the state.
 pub fn check_answer(
     task: &Items<'_>,
     Sweeps { n, keep, .. }: &Sweeps,
@@ -195,29 +197,54 @@ pub fn check_answer(
 ) -> Result<(), WireError> {
     let (grammar, lexicon) = (task.grammar, task.lexicon);
     let Chained { uses, trees, labels, strings, analyses, shard_state, log_seating: _ } = found;
-    same_length("chained.uses", uses.len(), lexicon.space(grammar).n_params())?;
+    let n_params = lexicon.space(grammar).n_params();
+    same_length("chained.uses", uses.len(), n_params)?;
     let state = chain(task, shard_state)?;
-    let most_nodes = of_occurrences(task.shard, |length| n_nodes(grammar, length));
-    at_most("chained.tree_moves", trees.proposed, u64::from(*n).saturating_mul(state.trees.len() as u64))?;
-    at_most("chained.label_moves", labels.proposed, u64::from(*n).saturating_mul(most_nodes))?;
-    for (at, uses) in strings.iter().enumerate() {
-        adapted("chained.strings", at, grammar, uses.symbol)?;
-        terminals("chained.strings", grammar, &uses.string)?;
+    let n = u64::from(*n);
+    at_most("chained.tree_moves", trees.proposed, n.saturating_mul(state.trees.len() as u64))?;
+    at_most("chained.label_moves", labels.proposed, n.saturating_mul(most_nodes(task)))?;
+    let occurrences = sentences(task.shard).iter().flat_map(|sentence| {
+        let derived = Derived { tokens: &sentence.tokens, is_derivable: None };
+        std::iter::repeat_n(derived, sentence.multiplicity as usize)
+    });
+    let occurrences: Vec<Derived<'_>> = occurrences.collect();
+    let expansions = Expansions::new(grammar, lexicon);
+    let yields = state.yields(&expansions, &occurrences);
+    let yields = yields.map_err(|error| WireError::ShardState { problem: error.to_string() })?;
+
+    let mut of_params = vec![0; n_params];
+    let mut customers = vec![0; yields.len()];
+    let labels = state.tables.iter().map(|table| &table.label);
+    for choice in state.trees.iter().chain(labels).flatten() {
+        match choice {
+            Choice::Param(param) => of_params[param.index()] += 1,
+            Choice::Table(table) => customers[table.index()] += 1,
+        }
     }
-    if keep.is_none() {
+    let holds = |condition, field| if condition { Ok(()) } else { Err(WireError::Inconsistent { field }) };
+    holds(*uses == of_params, "chained.uses")?;
+    let Some(segments) = keep else {
         same_length("chained.strings", strings.len(), 0)?;
         return same_length("chained.trees", analyses.len(), 0);
+    };
+    let mut of_strings: BTreeMap<(SymbolId, Vec<SymbolId>), (u32, u32)> = BTreeMap::new();
+    for ((table, string), customers) in state.tables.iter().zip(yields).zip(customers) {
+        let (all, tables) = of_strings.entry((table.symbol, string)).or_default();
+        (*all, *tables) = (*all + customers, *tables + 1);
     }
-    // Sentences without a derivation have no tree.
-    let mut trees = state.trees.iter();
-    let mut rest = analyses.iter();
-    for sentence in sentences(task.shard) {
-        let trees = trees.by_ref().take(sentence.multiplicity as usize);
-        let own = rest.by_ref().take(trees.filter(|tree| !tree.is_empty()).count());
-        whole("chained.ends", own.map(|analysis| &analysis.ends), sentence.tokens.len())?;
-    }
-    let n_derived = state.trees.iter().filter(|tree| !tree.is_empty()).count();
-    same_length("chained.trees", analyses.len(), n_derived)
+    let of_strings = of_strings.into_iter().map(|((symbol, string), (customers, tables))| Uses {
+        symbol,
+        string,
+        customers,
+        tables,
+    });
+    holds(of_strings.eq(strings.iter().cloned()), "chained.strings")?;
+    let is_segment = |label: &str| segments.iter().any(|&symbol| grammar.name(symbol) == label);
+    let of_state = (0..state.trees.len())
+        .filter(|&occurrence| !state.trees[occurrence].is_empty())
+        .filter_map(|occurrence| state.tree(&expansions, occurrence))
+        .map(|tree| Analysis { ends: tree.segment_ends(is_segment), tree: tree.to_string() });
+    holds(of_state.eq(analyses.iter().cloned()), "chained.trees")
 }
 
 /// Upper bound on the bytes of an answer: a state, and the trees if they are requested.

@@ -47,7 +47,8 @@ impl Params {
         let mut taken = 0;
         for (number, stick) in (0..).map(StickId).zip(&mut self.sticks) {
             let mut known: BTreeSet<ParamId> = stick.order.iter().copied().collect();
-            let fresh = params.iter().filter(|&&param| table.stick(param) == number && known.insert(param));
+            let fresh =
+                params.iter().filter(|&&param| table.stick(param) == Some(number) && known.insert(param));
             let before = stick.order.len();
             stick.order.extend(fresh);
             taken += stick.order.len() - before;
@@ -77,9 +78,9 @@ impl StringTable {
         }
     }
 
-    /// The stick that the string `param` is on.
-    pub fn stick(&self, param: ParamId) -> StickId {
-        self.space.stick_of(param).expect("it is a string's")
+    /// The stick that the string `param` is on; `None` for parameters that are not of strings.
+    pub fn stick(&self, param: ParamId) -> Option<StickId> {
+        self.space.stick_of(param)
     }
 
     /// Symbols in the string `param`.

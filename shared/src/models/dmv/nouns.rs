@@ -168,7 +168,7 @@ mod tests {
     fn invalid_grammars_are_refused() {
         let error = |nouns: &[bool], alpha| grammar(&tags("N V"), nouns, alpha).unwrap_err().to_string();
         assert!(error(&[false, false], 1.0).contains("no tag is a noun"));
-        assert!(error(&[true], 0.0).contains("must be positive and at most 1e100, found 0"));
+        assert!(error(&[true], 0.0).contains("must be from 1e-100 to 1e100, found 0.0"));
         assert!(grammar(&tags("N"), &[true], 1.0).is_err());
     }
 

@@ -42,6 +42,20 @@ impl Own {
                     && counts.iter().all(|&count| is_count(f64::from(count)))
             })
     }
+
+    /// The counts of the shard that it belongs to: the sums of the own ones. `[n_params]`
+    pub fn counts(&self, layout: &Layout, shard: &Shard) -> Vec<f64> {
+        let (mut counts, mut meter) = (vec![0.0; layout.n_params()], Meter::default());
+        for (tree, own) in shard.trees.iter().zip(&self.trees) {
+            for (rule, start) in tree.iter().zip(starts(layout, tree)) {
+                let block = layout.blocks[rule.index()];
+                meter.add(1 + block.n_entries());
+                let sums = &mut counts[block.start..][..block.n_entries()];
+                sums.iter_mut().zip(&own[start..]).for_each(|(sum, &count)| *sum += f64::from(count));
+            }
+        }
+        counts
+    }
 }
 
 /// Own counts to begin with: those under given weights.
@@ -62,7 +76,7 @@ pub fn begin(layout: &Layout, weights: &Weights, shard: &Shard) -> (Expectation,
         ln_z += weights.unscaled(tree, z).ln();
         own.trees.push(reader.kept());
     }
-    (answer(layout, shard, &own, ln_z), own)
+    (Expectation { counts: own.counts(layout, shard), ln_z }, own)
 }
 
 /// Makes one pass over a shard, from the totals of all shards.
@@ -82,7 +96,7 @@ pub fn pass(layout: &Layout, totals: &[f64], alpha: f64, shard: &Shard, mut own:
         *own = reader.kept();
         others.add(tree, &starts, own, 1.0);
     }
-    (answer(layout, shard, &own, ln_z), own)
+    (Expectation { counts: own.counts(layout, shard), ln_z }, own)
 }
 
 /// Where the blocks of a tree's nodes begin if they follow each other, and where they end. `[n_nodes + 1]`
@@ -92,20 +106,6 @@ fn starts(layout: &Layout, tree: &[RuleId]) -> Vec<usize> {
         starts.push(starts[starts.len() - 1] + layout.blocks[rule.index()].n_entries());
     }
     starts
-}
-
-/// The sums of own counts, which are the shard's counts.
-fn answer(layout: &Layout, shard: &Shard, own: &Own, ln_z: f64) -> Expectation {
-    let (mut counts, mut meter) = (vec![0.0; layout.n_params()], Meter::default());
-    for (tree, own) in shard.trees.iter().zip(&own.trees) {
-        for (rule, start) in tree.iter().zip(starts(layout, tree)) {
-            let block = layout.blocks[rule.index()];
-            meter.add(1 + block.n_entries());
-            let sums = &mut counts[block.start..][..block.n_entries()];
-            sums.iter_mut().zip(&own[start..]).for_each(|(sum, &count)| *sum += f64::from(count));
-        }
-    }
-    Expectation { counts, ln_z }
 }
 
 /// Reads trees whose blocks follow each other.

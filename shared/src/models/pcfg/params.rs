@@ -5,9 +5,9 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::collapsed;
-use crate::grammar::Grammar;
 use crate::grammar::groups::{Estimate, EstimateError, Groups};
 use crate::grammar::lexicon::Lexicon;
+use crate::grammar::{Grammar, Rule};
 use crate::num::Wide;
 
 /// The learned parameters, and how sentences are read with them.
@@ -51,6 +51,21 @@ impl Params {
         };
         let escapes = groups.sticks().map(unused).collect();
         Params { estimate, weights, is_point, escapes }
+    }
+
+    /// Probability of every rule: the estimate itself, or its mean among the rules of the parent. `[n_rules]`
+    pub fn rule_probabilities(&self, grammar: &Grammar) -> Vec<f64> {
+        let rules = grammar.space().rules();
+        if self.is_point {
+            return self.weights[rules].iter().map(|weight| weight.to_f64()).collect();
+        }
+        let posterior = &self.estimate.posterior()[rules];
+        let mut totals = vec![0.0; grammar.n_nonterminals as usize];
+        for (rule, posterior) in grammar.rules.iter().zip(posterior) {
+            totals[rule.parent.index()] += posterior;
+        }
+        let mean = |(rule, posterior): (&Rule, &f64)| posterior / totals[rule.parent.index()];
+        grammar.rules.iter().zip(posterior).map(mean).collect()
     }
 
     /// `weights`, then `escapes`.

@@ -1,11 +1,11 @@
 //! Counts of the rules that given trees use: a start for training (Johnson, Griffiths & Goldwater 2007, footnote 1).
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::grammar::ParamId;
+use crate::grammar::expansions::Expansions;
 use crate::grammar::lexicon::Lexicon;
 use crate::grammar::tree::Tree;
-use crate::grammar::{Grammar, RuleId, SymbolId};
+use crate::grammar::{Grammar, ParamId, SymbolId};
 
 /// Why a tree is not one of the grammar.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -32,56 +32,73 @@ pub enum Foreign {
     },
 }
 
+/// Rules and strings of a grammar, as trees use them.
+pub struct Derivations<'a> {
+    grammar: &'a Grammar,
+    symbols: FxHashMap<&'a str, SymbolId>,
+    params: FxHashMap<(SymbolId, &'a [SymbolId]), ParamId>,
+    /// Nonterminals that rewrite to any string of terminals.
+    of_any_string: FxHashSet<SymbolId>,
+}
+
 /// Uses of every parameter in `trees`, `[n_params]`; an error comes with the position of its tree.
 pub fn counts(grammar: &Grammar, lexicon: &Lexicon, trees: &[Tree]) -> Result<Vec<f64>, (usize, Foreign)> {
-    let symbols: FxHashMap<&str, SymbolId> =
-        grammar.symbols.iter().zip(0..).map(|(name, id)| (name.as_str(), SymbolId(id))).collect();
-    let mut params: FxHashMap<(SymbolId, &[SymbolId]), ParamId> = FxHashMap::default();
-    for (id, rule) in (0..).map(RuleId).zip(&grammar.rules) {
-        params.insert((rule.parent, &rule.children), ParamId::of_rule(id));
-    }
-    let space = lexicon.space(grammar);
-    for (of_stick, stick) in space.sticks().zip(&lexicon.sticks) {
-        let strings = of_stick.map(ParamId).zip(&stick.strings);
-        params.extend(strings.map(|(param, string)| ((stick.symbol, string), param)));
-    }
-    let mut counts = vec![0.0; space.n_params()];
+    let derivations = Derivations::new(grammar, lexicon);
+    let mut counts = vec![0.0; lexicon.space(grammar).n_params()];
     for (at, tree) in trees.iter().enumerate() {
-        count(grammar, &symbols, &params, tree, &mut counts).map_err(|foreign| (at, foreign))?;
+        derivations.each(tree, |param| counts[param.index()] += 1.0).map_err(|foreign| (at, foreign))?;
     }
     Ok(counts)
 }
 
-fn count(
-    grammar: &Grammar,
-    symbols: &FxHashMap<&str, SymbolId>,
-    params: &FxHashMap<(SymbolId, &[SymbolId]), ParamId>,
-    tree: &Tree,
-    counts: &mut [f64],
-) -> Result<(), Foreign> {
-    let symbol =
-        |name: &str| symbols.get(name).copied().ok_or_else(|| Foreign::Symbol { name: name.to_owned() });
-    let root = symbol(&tree.nodes()[0].label)?;
-    if root != Grammar::START {
-        let (found, start) = (grammar.name(root).to_owned(), grammar.name(Grammar::START).to_owned());
-        return Err(Foreign::Root { found, start });
+impl<'a> Derivations<'a> {
+    /// The rules of `grammar` and the strings of `lexicon`.
+    pub fn new(grammar: &'a Grammar, lexicon: &'a Lexicon) -> Derivations<'a> {
+        let expansions = Expansions::new(grammar, lexicon);
+        let (symbols, params) = (expansions.symbols(), expansions.params());
+        Derivations { grammar, symbols, params, of_any_string: FxHashSet::default() }
     }
-    // Backwards through the preorder, the children of a node are the last ones on the stack.
-    let mut done: Vec<SymbolId> = Vec::new();
-    for node in tree.nodes().iter().rev() {
-        let parent = symbol(&node.label)?;
-        if node.n_children > 0 {
-            let mut children = done.split_off(done.len() - node.n_children as usize);
-            children.reverse();
-            let Some(param) = params.get(&(parent, &children[..])) else {
-                let children: Vec<&str> = children.iter().map(|&child| grammar.name(child)).collect();
-                return Err(Foreign::Rule { rule: format!("{} --> {}", node.label, children.join(" ")) });
-            };
-            counts[param.index()] += 1.0;
+
+    /// The same, and strings that are not in the lexicon, of nonterminals that rewrite to substrings: for sentences never seen in training.
+    pub fn open(grammar: &'a Grammar, lexicon: &'a Lexicon) -> Derivations<'a> {
+        let of_any_string = grammar.substring_rules().map(|rule| grammar.rule(rule).parent).collect();
+        Derivations { of_any_string, ..Derivations::new(grammar, lexicon) }
+    }
+
+    /// The symbol of that name.
+    pub fn symbol(&self, name: &str) -> Result<SymbolId, Foreign> {
+        self.symbols.get(name).copied().ok_or_else(|| Foreign::Symbol { name: name.to_owned() })
+    }
+
+    /// Passes the parameter of every inner node of `tree` to `visit`, the last one first; a string that is not in the lexicon has none.
+    pub fn each(&self, tree: &Tree, mut visit: impl FnMut(ParamId)) -> Result<(), Foreign> {
+        let name = |symbol: SymbolId| self.grammar.name(symbol).to_owned();
+        let root = self.symbol(&tree.nodes()[0].label)?;
+        if root != Grammar::START {
+            return Err(Foreign::Root { found: name(root), start: name(Grammar::START) });
         }
-        done.push(parent);
+        // Backwards through the preorder, the children of a node are the last ones on the stack.
+        let mut done: Vec<SymbolId> = Vec::new();
+        for node in tree.nodes().iter().rev() {
+            let parent = self.symbol(&node.label)?;
+            if node.n_children > 0 {
+                let mut children = done.split_off(done.len() - node.n_children as usize);
+                children.reverse();
+                let is_string = || !children.iter().any(|&child| self.grammar.is_nonterminal(child));
+                match self.params.get(&(parent, &children[..])) {
+                    Some(&param) => visit(param),
+                    None if self.of_any_string.contains(&parent) && is_string() => {}
+                    None => {
+                        let children: Vec<String> = children.into_iter().map(name).collect();
+                        let rule = format!("{} --> {}", node.label, children.join(" "));
+                        return Err(Foreign::Rule { rule });
+                    }
+                }
+            }
+            done.push(parent);
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use crate::forest::TooAmbiguous;
 use crate::forest::binary::{Adapted, Kind};
 use crate::forest::build::Builder;
 use crate::grammar::ParamId;
+use crate::grammar::expansions::Expansions;
 use crate::grammar::lexicon::Lexicon;
 use crate::grammar::{Grammar, ParamSpace, StickId, SymbolId};
 use crate::stop::{self, checked};
@@ -260,13 +261,9 @@ impl Items {
         self.prepared.space()
     }
 
-    /// Parent and children that `param` rewrites.
-    pub(super) fn expansion(&self, param: ParamId) -> Option<(SymbolId, &[SymbolId])> {
-        let grammar = &self.prepared.grammar;
-        match self.space().rule(param).map(|rule| grammar.rule(rule)) {
-            Some(rule) => Some((rule.parent, &rule.children)),
-            None => self.prepared.lexicon.string(grammar, param),
-        }
+    /// The rules and strings by parameter.
+    pub(super) fn expansions(&self) -> Expansions<'_> {
+        Expansions::new(&self.prepared.grammar, &self.prepared.lexicon)
     }
 
     /// The string of adapted nonterminal number `adapted` with that yield, if it occurs.

@@ -154,10 +154,8 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn new(items: &'a Items) -> Reader<'a> {
-        let symbols = items.grammar().symbols.iter().map(String::as_str).zip((0..).map(SymbolId)).collect();
-        let params = (0..items.space().n_params() as u32).map(ParamId);
-        let params =
-            params.filter_map(|param| items.expansion(param).map(|expansion| (expansion, param))).collect();
+        let expansions = items.expansions();
+        let (symbols, params) = (expansions.symbols(), expansions.params());
         Reader { items, symbols, params }
     }
 

@@ -10,9 +10,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::items::Items;
-use crate::grammar::ParamId;
+use crate::grammar::expansions::Expansions;
 use crate::grammar::tree::{Node, Tree};
-use crate::grammar::{Grammar, SymbolId};
+use crate::grammar::{Grammar, ParamId, SymbolId};
 use crate::limits::is_parameter;
 use crate::num::pitman_yor::Hyper;
 use crate::stop::checked;
@@ -104,6 +104,15 @@ pub enum StateError {
     Beyond,
 }
 
+/// A sentence that a tree has to derive.
+#[derive(Clone, Copy, Debug)]
+pub struct Derived<'a> {
+    /// Its tokens.
+    pub tokens: &'a [SymbolId],
+    /// Whether the grammar derives it, if that is known. A sentence that it does not derive has an empty tree.
+    pub is_derivable: Option<bool>,
+}
+
 impl State {
     /// Checks that it is one of `items`, so that every index points at something and every tree derives its sentence.
     pub fn check(&self, items: &Items) -> Result<(), StateError> {
@@ -112,41 +121,66 @@ impl State {
 
     /// The string of every table; an error says why this is no state of `items`.
     pub(super) fn strings(&self, items: &Items) -> Result<Vec<u32>, StateError> {
+        let occurrences: Vec<Derived<'_>> = items
+            .occurrences()
+            .iter()
+            .map(|&item| &items.items()[item as usize])
+            .map(|item| Derived { tokens: &item.tokens, is_derivable: Some(item.chart.is_some()) })
+            .collect();
+        let yields = self.yields(&items.expansions(), &occurrences)?;
+        let string = |(table, tokens): (&Table, Vec<SymbolId>)| {
+            let number = items.number(table.symbol).ok_or(StateError::NotAdapted)?;
+            items.string(number, &tokens).ok_or(StateError::ForeignString)
+        };
+        self.tables.iter().zip(yields).map(string).collect()
+    }
+
+    /// The yield of every table; an error says why this is no state of these occurrences of sentences.
+    pub fn yields(
+        &self,
+        expansions: &Expansions<'_>,
+        occurrences: &[Derived<'_>],
+    ) -> Result<Vec<Vec<SymbolId>>, StateError> {
         let holds = |condition: bool, otherwise| if condition { Ok(()) } else { Err(otherwise) };
-        holds(self.trees.len() == items.occurrences().len(), StateError::Trees)?;
-        holds(self.hyper.len() == items.adapted().len(), StateError::Processes)?;
+        let grammar = expansions.grammar();
+        holds(self.trees.len() == occurrences.len(), StateError::Trees)?;
+        holds(self.hyper.len() == grammar.adapted().count(), StateError::Processes)?;
         let is_process = |h: &Hyper| (0.0..1.0).contains(&h.discount) && is_parameter(h.concentration);
         holds(self.hyper.iter().all(is_process), StateError::Prior)?;
-        let max_tokens = items.items().iter().map(|item| item.tokens.len()).max().unwrap_or(0);
+        let max_tokens = occurrences.iter().map(|derived| derived.tokens.len()).max().unwrap_or(0);
         let mut yields: Vec<Vec<SymbolId>> = Vec::with_capacity(self.tables.len());
-        let mut strings = Vec::with_capacity(self.tables.len());
         let mut seated = vec![false; self.tables.len()];
         for table in checked(&self.tables) {
-            let number = items.number(table.symbol).ok_or(StateError::NotAdapted)?;
-            let tokens = self.tokens(items, table.symbol, &table.label, &yields, max_tokens, &mut seated)?;
-            strings.push(items.string(number, &tokens).ok_or(StateError::ForeignString)?);
+            holds(grammar.is_adapted(table.symbol), StateError::NotAdapted)?;
+            let tokens =
+                self.tokens(expansions, table.symbol, &table.label, &yields, max_tokens, &mut seated)?;
             yields.push(tokens);
         }
-        for (tree, &item) in checked(self.trees.iter().zip(items.occurrences())) {
-            let item = &items.items()[item as usize];
-            if item.chart.is_none() {
+        for (tree, derived) in checked(self.trees.iter().zip(occurrences)) {
+            if !derived.is_derivable.unwrap_or(!tree.is_empty()) {
                 holds(tree.is_empty(), StateError::Underivable)?;
                 continue;
             }
-            let tokens = match items.number(Grammar::START) {
-                Some(_) => match tree[..] {
+            let tokens = match grammar.is_adapted(Grammar::START) {
+                true => match tree[..] {
                     [Choice::Table(table)] if self.symbol(table) == Some(Grammar::START) => {
                         seated[table.index()] = true;
                         yields[table.index()].clone()
                     }
                     _ => return Err(StateError::NotWhole),
                 },
-                None => self.tokens(items, Grammar::START, tree, &yields, max_tokens, &mut seated)?,
+                false => self.tokens(expansions, Grammar::START, tree, &yields, max_tokens, &mut seated)?,
             };
-            holds(tokens == item.tokens, StateError::OtherSentence)?;
+            holds(tokens == derived.tokens, StateError::OtherSentence)?;
         }
         holds(seated.iter().all(|&seated| seated), StateError::NoCustomers)?;
-        Ok(strings)
+        Ok(yields)
+    }
+
+    /// The tree of an occurrence of a sentence, with the subtrees of its tables; `None` for a sentence that has none.
+    pub fn tree(&self, expansions: &Expansions<'_>, occurrence: usize) -> Option<Tree> {
+        let label = |table: TableId| self.tables.get(table.index()).map_or(&[][..], |table| &table.label);
+        tree(expansions, self.trees.get(occurrence)?, label)
     }
 
     fn symbol(&self, table: TableId) -> Option<SymbolId> {
@@ -156,28 +190,29 @@ impl State {
     /// The yield of `choices`, which begin with a parameter of `symbol`, given those of earlier tables.
     fn tokens(
         &self,
-        items: &Items,
+        expansions: &Expansions<'_>,
         symbol: SymbolId,
         choices: &[Choice],
         yields: &[Vec<SymbolId>],
         max_tokens: usize,
         seated: &mut [bool],
     ) -> Result<Vec<SymbolId>, StateError> {
+        let grammar = expansions.grammar();
         let (mut open, mut tokens) = (vec![symbol], Vec::new());
         let mut choices = choices.iter();
         let mut first = true;
         while let Some(symbol) = open.pop() {
-            if !items.grammar().is_nonterminal(symbol) {
+            if !grammar.is_nonterminal(symbol) {
                 tokens.push(symbol);
             } else {
-                let adapted = items.number(symbol).is_some() && !std::mem::take(&mut first);
+                let adapted = grammar.is_adapted(symbol) && !std::mem::take(&mut first);
                 match choices.next() {
                     Some(&Choice::Table(table)) if adapted && self.symbol(table) == Some(symbol) => {
                         let string = yields.get(table.index()).ok_or(StateError::LaterTable)?;
                         tokens.extend_from_slice(string);
                         seated[table.index()] = true;
                     }
-                    Some(&Choice::Param(param)) if !adapted => match items.expansion(param) {
+                    Some(&Choice::Param(param)) if !adapted => match expansions.get(param) {
                         Some((parent, children)) if parent == symbol => open.extend(children.iter().rev()),
                         _ => return Err(StateError::ForeignParam),
                     },
@@ -195,7 +230,7 @@ impl State {
 
 /// The tree of `choices`, with the subtrees of the tables it sits at; `None` for a sentence that has none.
 pub(super) fn tree<'l>(
-    items: &Items,
+    expansions: &Expansions<'_>,
     choices: &'l [Choice],
     label: impl Fn(TableId) -> &'l [Choice],
 ) -> Option<Tree> {
@@ -213,8 +248,8 @@ pub(super) fn tree<'l>(
             reading.pop();
             continue;
         };
-        let name = items.grammar().name(symbol).to_owned();
-        if !items.grammar().is_nonterminal(symbol) {
+        let name = expansions.grammar().name(symbol).to_owned();
+        if !expansions.grammar().is_nonterminal(symbol) {
             nodes.push(Node { label: name, n_children: 0 });
             continue;
         }
@@ -226,7 +261,7 @@ pub(super) fn tree<'l>(
             todo.push(Todo::Return);
         }
         let Choice::Param(param) = choice else { return None };
-        let (_, children) = items.expansion(param)?;
+        let (_, children) = expansions.get(param)?;
         nodes.push(Node { label: name, n_children: children.len() as u32 });
         todo.extend(children.iter().rev().map(|&child| Todo::Symbol(child)));
     }

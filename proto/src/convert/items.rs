@@ -1,0 +1,34 @@
+//! The items of a task.
+
+use shared::data::Sentence;
+use shared::grammar::Grammar;
+use shared::grammar::lexicon::Lexicon;
+use shared::work::shard::Shard;
+use shared::work::task::{Language, Task};
+
+use super::WireError;
+
+/// The sentences or strings of a task, and what they are computed with.
+pub struct Items<'t> {
+    pub grammar: &'t Grammar,
+    pub lexicon: &'t Lexicon,
+    pub shard: &'t Shard,
+}
+
+impl<'t> Items<'t> {
+    /// The items of a task that is not on trees.
+    pub fn of(task: &'t Task) -> Result<Items<'t>, WireError> {
+        let language = task.language.as_ref().ok_or(WireError::Missing { field: "lease.grammar" })?;
+        let Language { grammar, lexicon } = language;
+        Ok(Items { grammar: &grammar.value, lexicon: &lexicon.value, shard: &task.shard.value })
+    }
+}
+
+pub fn sentences(shard: &Shard) -> &[Sentence] {
+    if let Shard::Sentences(sentences) = shard { sentences } else { &[] }
+}
+
+/// Number of sentences, each counted with its multiplicity.
+pub fn n_occurrences(shard: &Shard) -> usize {
+    sentences(shard).iter().map(|sentence| sentence.multiplicity as usize).sum()
+}
