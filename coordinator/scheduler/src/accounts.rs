@@ -1,20 +1,22 @@
-//! Fair sharing: accounts, one per job, that share the slots of all members by weight.
+//! Fair sharing: users share the slots of all members equally, and the accounts of a user, one per job, share its slots by weight.
 //!
-//! In: leases by account, and their durations. Out: the order in which accounts are served. Start-time fair queueing
-//! (Goyal, Vin & Cheng 1996) over slot time: an account's *virtual time* is the slot time that it used, divided by its share, and the
-//! account with the least virtual time is served next; ties are broken by id. The *clock* is the virtual time at which the latest task
-//! was assigned. It differs from the paper in three ways, since the cost of a task is unknown before its answer, and jobs pause between
-//! rounds:
+//! In: leases by account, and their durations. Out: the order in which accounts are served. Hierarchical start-time fair queueing
+//! (Goyal, Vin & Cheng 1996) over slot time: the *virtual time* of a user is the slot time that its accounts used, that of an account is the
+//! slot time that it used divided by its share. The user with the least virtual time is served next, and of its accounts the one with
+//! the least; ties are broken by id. A *clock* is the virtual time at which the latest task was assigned: one for all users, and
+//! one for the accounts of each. It differs from the paper in three ways, since the cost of a task is unknown before its answer, and jobs
+//! pause between rounds:
 //!
 //! - A lease is charged the mean duration of the account's recent leases, and its actual duration when it ends.
-//! - An account that had nothing to assign returns with its old virtual time, but behind the clock by at most `CREDIT` of all slots. So
-//!   a pause between rounds costs a job nothing, and after a long pause it has the fleet to itself for at most that long. A new account
-//!   begins at the clock.
+//! - A user or account that had nothing to assign returns with its old virtual time, but behind the clock by at most `CREDIT` of all
+//!   slots. So a pause between rounds costs a job nothing, and after a long pause it has the fleet to itself for at most that long. A new
+//!   one begins at the clock.
 //! - There are many slots; slot time is summed over all of them.
 //!
-//! Invariant (`Accounts::check`): an account's holders are the members that hold its leases.
+//! Invariants (`Accounts::check`): an account's holders are the members that hold its leases. A user is known while it has an account, or is
+//! ahead of the clock: closing an account pays no debt.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::MemberId;
@@ -72,8 +74,40 @@ impl Account {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Charge {
     account: AccountId,
-    /// Virtual time.
-    amount: Duration,
+    /// Expected slot time.
+    expected: Duration,
+}
+
+/// Virtual time of a user or an account, including estimates for leases that have not ended.
+#[derive(Clone, Copy, Debug, Default)]
+struct Queued {
+    time: Duration,
+    /// Whether it had tasks to assign when tasks were assigned last.
+    waits: bool,
+}
+
+impl Queued {
+    /// Updates whether it `waits`. One that did not wait before is behind the clock by at most the credit.
+    fn queue(&mut self, waits: bool, clock: Duration, credit: Duration) {
+        if waits && !self.waits {
+            self.time = self.time.max(clock.saturating_sub(credit));
+        }
+        self.waits = waits;
+    }
+
+    /// Replaces an estimate.
+    fn correct(&mut self, expected: Duration, used: Duration) {
+        self.time = self.time.saturating_sub(expected) + used;
+    }
+}
+
+/// State of a user.
+#[derive(Debug)]
+struct User {
+    queued: Queued,
+    /// Clock of its accounts.
+    clock: Duration,
+    n_accounts: usize,
 }
 
 /// State of an account.
@@ -85,10 +119,7 @@ pub(super) struct Ledger {
     pub used: Duration,
     /// Mean slot time of the recent leases, the latest with a weight of 1 / [`RECENT`]; `None` before the first has ended.
     mean: Option<Duration>,
-    /// Virtual time, including estimates for leases that have not ended.
-    time: Duration,
-    /// Whether it had tasks to assign when tasks were assigned last.
-    waits: bool,
+    queued: Queued,
     /// Number of its leases by member.
     holders: BTreeMap<MemberId, usize>,
     /// Whether it is removed when its last lease ends.
@@ -121,22 +152,35 @@ impl Ledger {
 #[derive(Debug, Default)]
 pub(super) struct Accounts {
     all: BTreeMap<AccountId, Ledger>,
+    users: BTreeMap<UserId, User>,
+    /// Clock of the users.
     clock: Duration,
 }
 
 impl Accounts {
     /// Adds or updates the account of a new batch.
     pub fn open(&mut self, account: Account) {
-        let ledger = self.all.entry(account.id).or_insert(Ledger {
+        let clock = self.clock;
+        self.users.retain(|_, user| user.n_accounts > 0 || user.queued.time > clock);
+        let queued = |time| Queued { time, waits: false };
+        let new_user = || User { queued: queued(clock), clock: Duration::ZERO, n_accounts: 0 };
+        if let Some(ledger) = self.all.get_mut(&account.id) {
+            // An account stays with its user.
+            let user = ledger.account.user;
+            (ledger.account, ledger.closed) = (Account { user, ..account }, false);
+            return;
+        }
+        let user = self.users.entry(account.user).or_insert_with(new_user);
+        user.n_accounts += 1;
+        let ledger = Ledger {
             account,
             used: Duration::ZERO,
             mean: None,
-            time: self.clock,
-            waits: false,
+            queued: queued(user.clock),
             holders: BTreeMap::new(),
             closed: false,
-        });
-        (ledger.account, ledger.closed) = (account, false);
+        };
+        self.all.insert(account.id, ledger);
     }
 
     /// Closes an account that has no more batches.
@@ -159,39 +203,62 @@ impl Accounts {
 
     /// Updates which accounts are `waiting` with tasks to assign, given the number of slots.
     pub fn queue(&mut self, waiting: impl Fn(AccountId) -> bool, n_slots: usize) {
+        let credit = CREDIT.saturating_mul(n_slots as u32);
+        let mut users: BTreeSet<UserId> = BTreeSet::new();
         for (&id, ledger) in &mut self.all {
-            let waited = std::mem::replace(&mut ledger.waits, waiting(id));
-            if ledger.waits && !waited {
-                let credit = ledger.account.virtually(CREDIT.saturating_mul(n_slots as u32));
-                ledger.time = ledger.time.max(self.clock.saturating_sub(credit));
-            }
+            let Account { user, .. } = ledger.account;
+            let clock = self.users.get(&user).map_or(Duration::ZERO, |user| user.clock);
+            let waits = waiting(id);
+            ledger.queued.queue(waits, clock, ledger.account.virtually(credit));
+            users.extend(Some(user).filter(|_| waits));
+        }
+        for (id, user) in &mut self.users {
+            user.queued.queue(users.contains(id), self.clock, credit);
         }
     }
 
     /// Sort key of accounts: the least is served next.
-    pub fn turn(&self, id: AccountId) -> (Duration, AccountId) {
-        (self.all.get(&id).map_or(Duration::MAX, |ledger| ledger.time), id)
+    pub fn turn(&self, id: AccountId) -> (Duration, UserId, Duration, AccountId) {
+        let Some(ledger) = self.all.get(&id) else {
+            return (Duration::MAX, UserId(u64::MAX), Duration::MAX, id);
+        };
+        let user = ledger.account.user;
+        let time = self.users.get(&user).map_or(Duration::MAX, |user| user.queued.time);
+        (time, user, ledger.queued.time, id)
     }
 
     /// Charges the account for a task assigned to `member`.
     pub fn charge(&mut self, id: AccountId, member: MemberId) -> Charge {
         let Some(ledger) = self.all.get_mut(&id) else {
-            return Charge { account: id, amount: Duration::ZERO };
+            return Charge { account: id, expected: Duration::ZERO };
         };
-        let amount = ledger.account.virtually(ledger.estimate());
-        self.clock = self.clock.max(ledger.time);
-        ledger.time += amount;
+        let expected = ledger.estimate();
+        if let Some(user) = self.users.get_mut(&ledger.account.user) {
+            self.clock = self.clock.max(user.queued.time);
+            user.clock = user.clock.max(ledger.queued.time);
+            user.queued.time += expected;
+        }
+        ledger.queued.time += ledger.account.virtually(expected);
         *ledger.holders.entry(member).or_default() += 1;
-        Charge { account: id, amount }
+        Charge { account: id, expected }
     }
 
-    /// Replaces the charge of an ended lease of `member` by the slot time that it used.
-    pub fn settle(&mut self, member: MemberId, charge: Charge, used: Duration) {
-        let Charge { account: id, amount } = charge;
+    /// Replaces the charge of an ended lease of `member` by the slot time that it `used`. Only a task that `ran` to its end tells the duration of
+    /// others.
+    pub fn settle(&mut self, member: MemberId, charge: Charge, used: Duration, ran: bool) {
+        let Charge { account: id, expected } = charge;
         let Some(ledger) = self.all.get_mut(&id) else { return };
-        ledger.time = ledger.time.saturating_sub(amount) + ledger.account.virtually(used);
+        let Account { user, .. } = ledger.account;
+        if let Some(user) = self.users.get_mut(&user) {
+            user.queued.correct(expected, used);
+        }
+        let virtually = |time| ledger.account.virtually(time);
+        let (expected, virtually_used) = (virtually(expected), virtually(used));
+        ledger.queued.correct(expected, virtually_used);
         ledger.used += used;
-        ledger.mean = Some(ledger.mean.map_or(used, |mean| mean - mean / RECENT + used / RECENT));
+        if ran {
+            ledger.mean = Some(ledger.mean.map_or(used, |mean| mean - mean / RECENT + used / RECENT));
+        }
         if let Some(held) = ledger.holders.get_mut(&member) {
             *held -= 1;
             if *held == 0 {
@@ -203,8 +270,12 @@ impl Accounts {
 
     fn forget(&mut self, id: AccountId) {
         let is_over = |ledger: &Ledger| ledger.closed && ledger.holders.is_empty();
-        if self.all.get(&id).is_some_and(is_over) {
-            self.all.remove(&id);
+        if !self.all.get(&id).is_some_and(is_over) {
+            return;
+        }
+        let removed = self.all.remove(&id);
+        if let Some(user) = removed.and_then(|ledger| self.users.get_mut(&ledger.account.user)) {
+            user.n_accounts -= 1;
         }
     }
 
@@ -218,10 +289,14 @@ impl Accounts {
             Some(holders) => *holders == ledger.holders,
             None => ledger.holders.is_empty(),
         };
-        if self.all.iter().all(agree) {
-            Ok(())
-        } else {
-            Err("the holders of an account do not match the leases".into())
+        if !self.all.iter().all(agree) {
+            return Err("the holders of an account do not match the leases".into());
+        }
+        let mut n_accounts: BTreeMap<UserId, usize> = self.users.keys().map(|&user| (user, 0)).collect();
+        self.all.values().for_each(|ledger| *n_accounts.entry(ledger.account.user).or_default() += 1);
+        match self.users.iter().map(|(&id, user)| (id, user.n_accounts)).eq(n_accounts) {
+            true => Ok(()),
+            false => Err("the numbers of accounts of users are wrong".into()),
         }
     }
 }
@@ -243,11 +318,12 @@ mod tests {
             let next = tasks.iter().min_by_key(|&&(account, _)| accounts.turn(AccountId(account)));
             let &(account, takes) = next.expect("there are tasks");
             let charge = accounts.charge(AccountId(account), MemberId(0));
-            accounts.settle(MemberId(0), charge, millis(takes));
+            accounts.settle(MemberId(0), charge, millis(takes), true);
         }
         accounts.iter().map(|ledger| ledger.used).collect()
     }
 
+    /// Accounts of one user with these shares.
     fn of(shares: &[u32]) -> Accounts {
         let mut accounts = Accounts::default();
         for (id, &share) in (0..).zip(shares) {
@@ -283,6 +359,40 @@ mod tests {
     }
 
     #[test]
+    fn users_share_equally_whatever_the_number_and_the_shares_of_their_accounts() {
+        let mut accounts = of(&[100; 40]);
+        accounts.open(Account { id: AccountId(40), user: UserId(1), ..Account::default() });
+        let tasks: Vec<(u64, u64)> = (0..=40).map(|id| (id, if id == 40 { 10 } else { 1000 })).collect();
+        let used = assign(&mut accounts, &tasks, 20_000);
+        let (many, one): (Duration, Duration) = (used[..40].iter().sum(), used[40]);
+        let ratio = many.as_secs_f64() / one.as_secs_f64();
+        assert!((0.95..1.05).contains(&ratio), "{many:?} and {one:?}");
+    }
+
+    #[test]
+    fn a_user_that_closes_its_accounts_and_opens_others_remains_in_debt() {
+        let mut accounts = Accounts::default();
+        let (ann, bob) = (UserId(0), UserId(1));
+        accounts.open(Account { id: AccountId(1000), user: bob, ..Account::default() });
+        let mut used = [Duration::ZERO; 2];
+        for id in 0..100 {
+            // Each of her jobs is new, and takes much longer than a first charge.
+            accounts.open(Account { id: AccountId(id), user: ann, ..Account::default() });
+            for _ in 0..100 {
+                accounts.queue(|_| true, 1);
+                let [own, other] = [AccountId(id), AccountId(1000)].map(|id| accounts.turn(id));
+                let (next, takes) = if own < other { (id, 10_000) } else { (1000, 100) };
+                let charge = accounts.charge(AccountId(next), MemberId(0));
+                accounts.settle(MemberId(0), charge, millis(takes), true);
+                used[usize::from(next == 1000)] += millis(takes);
+            }
+            accounts.close(AccountId(id));
+        }
+        let ratio = used[0].as_secs_f64() / used[1].as_secs_f64();
+        assert!((0.9..1.1).contains(&ratio), "{used:?}");
+    }
+
+    #[test]
     fn a_new_account_begins_at_the_clock() {
         let mut accounts = of(&[1]);
         assign(&mut accounts, &[(0, 100)], 1000);
@@ -297,7 +407,7 @@ mod tests {
         let charge = accounts.charge(AccountId(0), MemberId(7));
         accounts.close(AccountId(0));
         assert!(accounts.get(AccountId(0)).is_some());
-        accounts.settle(MemberId(7), charge, millis(1));
+        accounts.settle(MemberId(7), charge, millis(1), true);
         assert!(accounts.get(AccountId(0)).is_none());
     }
 }

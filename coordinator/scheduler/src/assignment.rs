@@ -12,7 +12,7 @@ use shared::work::lease::{BatchId, TaskIndex};
 
 use super::accounts::{AccountId, Ledger};
 use super::batch::{Assignee, Batch};
-use super::blame::Suit;
+use super::blame::{Involvement, Kinship, Suit};
 use super::free::Offer;
 use super::members::{FREE, Member};
 use super::{Action, MemberId, POISON, Scheduler};
@@ -267,7 +267,7 @@ impl Scheduler {
             return;
         };
         let alone = batch.goes_alone(task);
-        let lease = batch.assign(now, Assignee { member, process: state.identity.process }, task);
+        let lease = batch.assign(Assignee { member, worker: state.identity.clone(), at: now }, task);
         let charge = self.accounts.charge(batch.account, member);
         self.members.assign(now, member, lease, alone, charge);
         actions.push(Action::Assign { member, lease });
@@ -296,12 +296,15 @@ impl Scheduler {
         let Some(member) = self.members.get(id).filter(|_| self.admits(id, batch, task)) else {
             return false;
         };
-        let computed_replica = || batch.computed_replica(id, member, task);
         if batch.tasks[task.index()].blame.is_empty() {
-            return self.is_only_choice(batch.account) || !computed_replica();
+            return match batch.kinship(&member.identity, task) {
+                Kinship::None => true,
+                Kinship::SameMachine => self.members.n_machines() == 1 || self.is_only_choice(batch.account),
+                Kinship::SameProcess => self.is_only_choice(batch.account),
+            };
         }
-        let suit = self.suit(id, member, batch, task);
-        suit == Suit::Fresh || self.candidates(batch, task).all(|other| suit <= other)
+        let suit = suit(member, batch, task);
+        self.candidates(batch, task).all(|other| suit <= other)
     }
 
     /// Whether the member may hold leases of the account, and does not hold the task.
@@ -310,40 +313,54 @@ impl Scheduler {
             && !batch.is_held_by(member, task)
     }
 
-    fn suit(&self, id: MemberId, member: &Member, batch: &Batch, task: TaskIndex) -> Suit {
-        let computed_replica = batch.computed_replica(id, member, task);
-        batch.tasks[task.index()].blame.suit(member, computed_replica)
-    }
-
-    /// Preferences of all members that may have the task, now or when they have room.
+    /// Preferences of all members that could have the task once they have room, and the account has.
     fn candidates(&self, batch: &Batch, task: TaskIndex) -> impl Iterator<Item = Suit> {
         let stay = self.members.iter().filter(|(_, member)| !member.draining);
-        let admitted = stay.filter(move |&(id, _)| self.admits(id, batch, task));
-        admitted.map(move |(id, member)| self.suit(id, member, batch, task))
+        let others = stay.filter(move |&(id, _)| !batch.is_held_by(id, task));
+        others.map(move |(_, member)| suit(member, batch, task))
     }
 
-    /// Whether the task is given up: [`POISON`] different workers have failed it, or it has failed that often and every present member is
+    /// Whether the task is given up: its failures are proof, or it has failed [`POISON`] times and no present member could try it that is not
     /// involved.
     pub(super) fn is_hopeless(&self, batch: &Batch, task: TaskIndex) -> bool {
         let blame = &batch.tasks[task.index()].blame;
-        let could_try = |suit| matches!(suit, Suit::Fresh | Suit::ComputedReplica);
+        let could_try = |suit: Suit| suit.involvement <= Involvement::Neighbour;
         blame.is_proof() || blame.len() >= POISON && !self.candidates(batch, task).any(could_try)
+    }
+
+    /// Whether a member could try the task whose machine has not failed it.
+    pub(super) fn has_uninvolved(&self, batch: &Batch, task: TaskIndex) -> bool {
+        self.candidates(batch, task).any(|suit| suit.involvement == Involvement::None)
+    }
+
+    /// Whether another worker could confirm an answer of that member.
+    pub(super) fn could_confirm(&self, member: MemberId, account: AccountId) -> bool {
+        let own = self.members.get(member).is_some_and(Member::is_healthy);
+        self.members.n_healthy() > usize::from(own) && !self.is_for_one(account)
     }
 
     /// Whether a task and its replica must go to the same member, since there is no other.
     fn is_only_choice(&self, account: AccountId) -> bool {
-        let is_for_one = |ledger: &Ledger| ledger.account.is_for_one();
-        self.members.n_healthy() == 1 || self.accounts.get(account).is_some_and(is_for_one)
+        self.members.n_healthy() == 1 || self.is_for_one(account)
+    }
+
+    fn is_for_one(&self, account: AccountId) -> bool {
+        self.accounts.get(account).is_some_and(|ledger| ledger.account.is_for_one())
     }
 
     /// Whether the member, which has a free slot, may be assigned a free task.
     pub(super) fn could_begin(&self, member: MemberId) -> bool {
         self.batches.values().any(|batch| {
-            let mut beside = batch.free.iter().filter(|&task| batch.only.is_none_or(|only| only == task));
+            let mut beside = batch.free.iter().filter(|&task| batch.may_begin(task));
             beside.any(|task| self.may(member, batch, task))
                 || batch.ready_alone().any(|task| self.may(member, batch, task))
         })
     }
+}
+
+fn suit(member: &Member, batch: &Batch, task: TaskIndex) -> Suit {
+    let involvement = batch.tasks[task.index()].blame.involvement(member);
+    Suit { involvement, kinship: batch.kinship(&member.identity, task) }
 }
 
 #[cfg(test)]

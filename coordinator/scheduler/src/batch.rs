@@ -8,11 +8,10 @@ use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use shared::work::task::ContentHash;
 
 use super::accounts::AccountId;
-use super::blame::Blame;
+use super::blame::{Blame, Kinship};
 use super::broken::Broken;
 use super::free::{Free, Offer, Preferred};
-use super::identity::Process;
-use super::members::Member;
+use super::identity::{Identity, Process};
 use super::{MemberId, Needs, POISON};
 
 /// The member that computed each shard last, or joined with the shard or its state.
@@ -28,12 +27,23 @@ pub(super) struct Home {
 }
 
 /// The member that a lease was given to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Assignee {
     /// The member, which may be gone.
     pub member: MemberId,
-    /// Its worker's process, which may have reconnected as another member.
-    pub process: Process,
+    /// Its worker, which may have reconnected as another member.
+    pub worker: Identity,
+    /// Time at which the lease was assigned.
+    pub at: Duration,
+}
+
+/// A lease of a task that is not withdrawn.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Holding {
+    /// Time at which it was assigned.
+    pub since: Duration,
+    /// The attempt.
+    pub attempt: Attempt,
 }
 
 /// Claim of a member to a lease that it answers.
@@ -61,17 +71,43 @@ pub(super) struct Task {
     pub assignees: Vec<Assignee>,
     /// Holders that failed it. The loss that reaches [`POISON`] is proof only if the member held nothing else.
     pub blame: Blame,
-    /// The member whose answer was accepted.
-    pub answered_by: Option<Assignee>,
-    /// Members that hold a lease of it, and since when.
-    pub holders: BTreeMap<MemberId, Duration>,
+    /// The worker whose answer was accepted.
+    pub answered_by: Option<Identity>,
+    /// Members that hold a lease of it that is not withdrawn.
+    pub holders: BTreeMap<MemberId, Holding>,
 }
 
 impl Task {
-    /// Time at which it was assigned, if it has exactly one holder and no answer.
+    fn new(needs: Needs) -> Task {
+        Task {
+            needs,
+            replica: None,
+            audits: false,
+            assignees: Vec::new(),
+            blame: Blame::default(),
+            answered_by: None,
+            holders: BTreeMap::new(),
+        }
+    }
+
+    /// Whether it goes alone: one more failure makes it poison.
+    fn goes_alone(&self) -> bool {
+        self.blame.len() >= POISON - 1
+    }
+
+    /// Time at which it was assigned, if it may have a backup: it has exactly one holder and no answer, and does not go alone. A task that nobody
+    /// can compute would have holders for ever, if each had a backup.
     fn lone(&self) -> Option<Duration> {
-        let (None, 1) = (self.answered_by, self.holders.len()) else { return None };
-        self.holders.values().next().copied()
+        let (None, 1, false) = (&self.answered_by, self.holders.len(), self.goes_alone()) else {
+            return None;
+        };
+        self.holders.values().next().map(|holding| holding.since)
+    }
+
+    /// Workers that compute it, or gave its accepted answer.
+    fn workers(&self) -> impl Iterator<Item = &Identity> {
+        let worker = |holding: &Holding| Some(&self.assignees.get(holding.attempt.0 as usize)?.worker);
+        self.holders.values().filter_map(worker).chain(&self.answered_by)
     }
 }
 
@@ -94,7 +130,7 @@ pub(super) struct Batch {
     pub alone: BTreeSet<TaskIndex>,
     /// The member that is reserved for them, and still holds other leases.
     pub reserved: Option<MemberId>,
-    /// Tasks with exactly one holder and no answer, by the time at which they were assigned.
+    /// Tasks that may have a backup, by the time at which they were assigned.
     pub lone: BTreeSet<(Duration, TaskIndex)>,
     /// Sum of the ages of the accepted leases.
     pub answered_age: Duration,
@@ -108,16 +144,7 @@ impl Batch {
         needs: Vec<Needs>,
         replicas: Vec<(TaskIndex, TaskIndex)>,
     ) -> Batch {
-        let task = |needs| Task {
-            needs,
-            replica: None,
-            audits: false,
-            assignees: Vec::new(),
-            blame: Blame::default(),
-            answered_by: None,
-            holders: BTreeMap::new(),
-        };
-        let mut tasks: Vec<Task> = needs.into_iter().map(task).collect();
+        let mut tasks: Vec<Task> = needs.into_iter().map(Task::new).collect();
         for (audited, audit) in replicas {
             tasks[audited.index()].replica = Some(audit);
             tasks[audit.index()].replica = Some(audited);
@@ -137,6 +164,17 @@ impl Batch {
             lone: BTreeSet::new(),
             answered_age: Duration::ZERO,
         }
+    }
+
+    /// Appends a replica of `task`, which has none, to confirm its answer.
+    pub fn add_replica(&mut self, task: TaskIndex) -> TaskIndex {
+        let replica = TaskIndex(self.tasks.len() as u32);
+        let state = &mut self.tasks[task.index()];
+        state.replica = Some(replica);
+        let needs = state.needs;
+        self.tasks.push(Task { replica: Some(task), audits: true, ..Task::new(needs) });
+        self.free.insert(replica, None);
+        replica
     }
 
     /// Assigns a preferred member to the free tasks without one, from what members have cached.
@@ -176,19 +214,30 @@ impl Batch {
     /// Number of free tasks that may begin, except those that go alone.
     pub fn n_ready(&self) -> usize {
         match self.only {
-            Some(task) => usize::from(self.free.contains(task)),
+            Some(only) => self.with_replica(only).filter(|&task| self.free.contains(task)).count(),
             None => self.free.len(),
         }
     }
 
     /// Free tasks that may begin and go alone.
     pub fn ready_alone(&self) -> impl Iterator<Item = TaskIndex> {
-        self.alone.iter().copied().filter(|&task| self.only.is_none_or(|only| only == task))
+        self.alone.iter().copied().filter(|&task| self.may_begin(task))
+    }
+
+    /// Whether the backlog lets `task` begin. The replica of the only task that may begin may confirm its answer.
+    pub fn may_begin(&self, task: TaskIndex) -> bool {
+        self.only.is_none_or(|only| self.with_replica(only).any(|ready| ready == task))
+    }
+
+    /// `task`, and its replica if it has one.
+    fn with_replica(&self, task: TaskIndex) -> impl Iterator<Item = TaskIndex> {
+        let replica = self.tasks.get(task.index()).and_then(|state| state.replica);
+        std::iter::once(task).chain(replica)
     }
 
     /// Whether `task` goes alone: one more failure makes it poison.
     pub fn goes_alone(&self, task: TaskIndex) -> bool {
-        self.tasks[task.index()].blame.len() >= POISON - 1
+        self.tasks[task.index()].goes_alone()
     }
 
     /// A task that may begin, which `member` is offered and `may` take.
@@ -200,7 +249,9 @@ impl Batch {
     ) -> Option<TaskIndex> {
         match (self.only, offer) {
             // Any task of the offer is as good as another, so the first one is taken.
-            (Some(task), Offer::Own) => Some(task).filter(|&task| self.free.contains(task) && may(task)),
+            (Some(only), Offer::Own) => {
+                self.with_replica(only).find(|&task| self.free.contains(task) && may(task))
+            }
             (Some(_), Offer::Unowned | Offer::Others) => None,
             (None, offer) => self.free.offer(member, offer, may),
         }
@@ -214,9 +265,10 @@ impl Batch {
 
     /// Claim of `member` to a `lease` of this batch; `process` is that of the member, if it is present.
     pub fn claim(&self, lease: LeaseId, member: MemberId, process: Option<Process>) -> Claim {
-        let is_own = |assignee: &Assignee| assignee.member == member || Some(assignee.process) == process;
+        let is_own =
+            |assignee: &Assignee| assignee.member == member || Some(assignee.worker.process) == process;
         match self.assignee(lease) {
-            Some(assignee) if !is_own(&assignee) => Claim::Foreign,
+            Some(assignee) if !is_own(assignee) => Claim::Foreign,
             Some(_) if self.is_open(lease) => Claim::Open,
             Some(_) => Claim::Over,
             None => Claim::Foreign,
@@ -224,12 +276,12 @@ impl Batch {
     }
 
     /// The member that the lease was given to, if it was given.
-    fn assignee(&self, lease: LeaseId) -> Option<Assignee> {
+    pub fn assignee(&self, lease: LeaseId) -> Option<&Assignee> {
         let task = self.tasks.get(lease.task.index()).filter(|_| lease.batch == self.id)?;
-        task.assignees.get(lease.attempt.0 as usize).copied()
+        task.assignees.get(lease.attempt.0 as usize)
     }
 
-    /// Whether `task` has exactly one holder and no answer.
+    /// Whether `task` may have a backup: it has exactly one holder and no answer, and does not go alone.
     pub fn is_lone(&self, task: TaskIndex) -> bool {
         self.tasks[task.index()].lone().is_some()
     }
@@ -239,24 +291,45 @@ impl Batch {
         self.tasks[task.index()].holders.contains_key(&member)
     }
 
-    /// Whether `member` or its process holds the replica of `task`, or gave its accepted answer.
-    pub fn computed_replica(&self, id: MemberId, member: &Member, task: TaskIndex) -> bool {
-        self.tasks[task.index()].replica.is_some_and(|replica| {
-            let Task { holders, answered_by, .. } = &self.tasks[replica.index()];
-            let by = |by: Assignee| by.member == id || by.process == member.identity.process;
-            holders.contains_key(&id) || answered_by.is_some_and(by)
-        })
+    /// Relation of `worker` to those that compute the replica of `task`, or answered it.
+    pub fn kinship(&self, worker: &Identity, task: TaskIndex) -> Kinship {
+        let Some(replica) = self.tasks[task.index()].replica else { return Kinship::None };
+        let kinship = |other: &Identity| match () {
+            () if other.process == worker.process => Kinship::SameProcess,
+            () if other.machine == worker.machine => Kinship::SameMachine,
+            () => Kinship::None,
+        };
+        self.tasks[replica.index()].workers().map(kinship).max().unwrap_or(Kinship::None)
     }
 
     /// Assigns `task`; returns the lease.
-    pub fn assign(&mut self, now: Duration, to: Assignee, task: TaskIndex) -> LeaseId {
+    pub fn assign(&mut self, to: Assignee, task: TaskIndex) -> LeaseId {
         self.remove(task);
         let attempt = self.change(task, |task| {
-            task.holders.insert(to.member, now);
+            let attempt = Attempt(task.assignees.len() as u32);
+            task.holders.insert(to.member, Holding { since: to.at, attempt });
             task.assignees.push(to);
-            Attempt(task.assignees.len() as u32 - 1)
+            attempt
         });
         LeaseId { batch: self.id, task, attempt }
+    }
+
+    /// Makes `member` a holder of a `lease` of its process's earlier connection, assigned at `since`.
+    pub fn adopt(&mut self, member: MemberId, lease: LeaseId, since: Duration) {
+        self.remove(lease.task);
+        let holding = Holding { since, attempt: lease.attempt };
+        self.change(lease.task, |task| task.holders.insert(member, holding));
+    }
+
+    /// Leases of `task` that are not withdrawn, with their members.
+    pub fn held(&self, task: TaskIndex) -> impl Iterator<Item = (MemberId, LeaseId)> {
+        let lease = move |attempt| LeaseId { batch: self.id, task, attempt };
+        self.tasks[task.index()].holders.iter().map(move |(&member, held)| (member, lease(held.attempt)))
+    }
+
+    /// Leases of all tasks that are not withdrawn, with their members.
+    pub fn all_held(&self) -> impl Iterator<Item = (MemberId, LeaseId)> {
+        (0..self.tasks.len() as u32).flat_map(|task| self.held(TaskIndex(task)))
     }
 
     /// Removes `member` from the holders of `task`, without making the task free.
@@ -284,19 +357,25 @@ impl Batch {
         is_left
     }
 
-    /// Accepts an answer to `task`, from a lease of that `age`.
-    pub fn accept(&mut self, by: Assignee, task: TaskIndex, age: Duration) {
+    /// Accepts an answer to `task`, from a lease of that `age`. Nobody holds the task any more.
+    pub fn accept(&mut self, by: Identity, task: TaskIndex, age: Duration) {
         self.remove(task);
-        self.change(task, |task| task.answered_by = Some(by));
+        self.change(task, |task| {
+            task.answered_by = Some(by);
+            task.holders.clear();
+        });
         self.n_done += 1;
         self.answered_age += age;
     }
 
     /// Shifts the times of all leases of open tasks by `time`.
     pub fn shift_times(&mut self, now: Duration, time: Duration) {
+        let later = |at: &mut Duration| *at = now.min(*at + time);
         for task in 0..self.tasks.len() as u32 {
-            let later = |assigned_at: &mut Duration| *assigned_at = now.min(*assigned_at + time);
-            self.change(TaskIndex(task), |task| task.holders.values_mut().for_each(later));
+            self.change(TaskIndex(task), |task| {
+                task.holders.values_mut().for_each(|holding| later(&mut holding.since));
+                task.assignees.iter_mut().for_each(|assignee| later(&mut assignee.at));
+            });
         }
     }
 
@@ -327,6 +406,9 @@ impl Batch {
             let (beside, alone) = (self.free.contains(task), self.alone.contains(&task));
             if beside && self.goes_alone(task) || alone && !self.goes_alone(task) {
                 return Err(format!("task {} is in the wrong set of free tasks", task.0).into());
+            }
+            if done && !state.holders.is_empty() {
+                return Err(format!("task {} is answered, and a lease of it is not withdrawn", task.0).into());
             }
             let states = u32::from(beside) + u32::from(alone) + u32::from(done);
             if states + u32::from(!done && !state.holders.is_empty()) != 1 {

@@ -1,27 +1,48 @@
 //! Failures of a task: which members may try it next, and when it is given up.
 //!
-//! In: losses of holders and failures that they report. Out: the preference of a member for the task ([`Suit`]), and whether enough
-//! different workers have failed it ([`Blame::is_proof`]). An attacker that reconnects under new names counts as one worker: members
-//! without an accepted answer are distinguished by their [`Machine`] alone.
+//! In: losses of holders, overdue leases, and failures that holders report. Out: the preference of a member for the task ([`Suit`]), and whether
+//! the failures suffice to give it up ([`Blame::is_proof`]). Failures are counted by [`Machine`]: a worker that restarts or reconnects under
+//! other names is on the same machine, so it is not asked again while there is another one.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::POISON;
-use super::identity::{Identity, Machine, Process};
+use super::event::{FailedAttempt, Fault};
+use super::identity::{Identity, Machine};
 use super::members::Member;
+use super::{MOST_FAILURES, POISON};
 
 /// Preference of a member for a task that has failed before; the least is the best.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Suit {
-    /// The member is not involved in the failures.
-    Fresh,
-    /// The member is not involved in the failures, but holds or answered the task's replica, so an audit would be void.
-    ComputedReplica,
-    /// The member joined after a failure from the same machine, and has no accepted answer.
-    SameMachine,
+pub(super) struct Suit {
+    /// How the member is involved in the failures.
+    pub involvement: Involvement,
+    /// How it is involved in the task's replica.
+    pub kinship: Kinship,
+}
+
+/// Involvement of a member in the failures of a task.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Involvement {
+    /// Nobody on its machine failed the task.
+    None,
+    /// Another process on its machine failed the task. The member was there before the first failure.
+    Neighbour,
+    /// The member joined after a failure, from a machine that had failed the task. So it may be the same worker.
+    Newcomer,
     /// The member failed the task itself.
     Failed,
+}
+
+/// Relation of a member to the holder of a task's replica, or to the worker that answered it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Kinship {
+    /// Another machine.
+    None,
+    /// Another process on the same machine.
+    SameMachine,
+    /// The same process, which would confirm its own answer.
+    SameProcess,
 }
 
 /// Failures of one task, in the order in which they happened.
@@ -33,24 +54,14 @@ struct Entry {
     at: Duration,
     name: String,
     identity: Identity,
-    /// Whether the member had an accepted answer.
-    is_proven: bool,
-    /// Whether the member was lost; otherwise it reported the failure.
-    is_loss: bool,
-}
-
-/// Identity by which failures of different workers are counted.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Worker<'a> {
-    Proven(Process),
-    Stranger(&'a Machine),
+    how: Fault,
 }
 
 impl Blame {
-    /// Records that `member` failed the task: it was lost while it held the task, or reported a failure.
-    pub fn add(&mut self, at: Duration, member: &Member, is_loss: bool) {
-        let (identity, is_proven) = (member.identity.clone(), member.is_proven);
-        self.0.push(Entry { at, name: member.name.clone(), identity, is_proven, is_loss });
+    /// Records that `member` failed the task.
+    pub fn add(&mut self, at: Duration, member: &Member, how: Fault) {
+        let (name, identity) = (member.name.clone(), member.identity.clone());
+        self.0.push(Entry { at, name, identity, how });
     }
 
     /// Number of failures.
@@ -63,44 +74,39 @@ impl Blame {
         self.0.is_empty()
     }
 
-    /// Number of failures in which the member was lost.
-    pub fn n_losses(&self) -> usize {
-        self.0.iter().filter(|entry| entry.is_loss).count()
+    /// Names of the members that said or showed that they cannot compute the task, and were not lost.
+    pub fn accused(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(|entry| !matches!(entry.how, Fault::Lost(_))).map(|entry| &entry.name[..])
     }
 
-    /// Names of the members that reported a failure.
-    pub fn reporters(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().filter(|entry| !entry.is_loss).map(|entry| &entry.name[..])
-    }
-
-    /// Whether [`POISON`] different workers have failed the task.
-    pub fn is_proof(&self) -> bool {
-        let workers: BTreeSet<Worker<'_>> = self.0.iter().map(Entry::worker).collect();
-        workers.len() >= POISON
-    }
-
-    /// Preference of `member` for the task; `computed_replica` is whether it holds or answered the replica.
-    pub fn suit(&self, member: &Member, computed_replica: bool) -> Suit {
-        let is_same = |entry: &Entry| entry.identity.process == member.identity.process;
-        let followed = |entry: &Entry| {
-            entry.identity.machine == member.identity.machine
-                && entry.at <= member.joined
-                && !member.is_proven
+    /// The failures, for messages.
+    pub fn attempts(&self) -> Vec<FailedAttempt> {
+        let attempt = |Entry { name, identity, how, .. }: &Entry| FailedAttempt {
+            worker: format!("{name} ({})", identity.machine.0),
+            how: how.clone(),
         };
-        match () {
-            () if self.0.iter().any(is_same) => Suit::Failed,
-            () if self.0.iter().any(followed) => Suit::SameMachine,
-            () if computed_replica => Suit::ComputedReplica,
-            () => Suit::Fresh,
-        }
+        self.0.iter().map(attempt).collect()
     }
-}
 
-impl Entry {
-    fn worker(&self) -> Worker<'_> {
-        match self.is_proven {
-            true => Worker::Proven(self.identity.process),
-            false => Worker::Stranger(&self.identity.machine),
+    /// Whether the task is given up even if there are members that could try it: [`POISON`] machines were lost or overdue with it, or it failed
+    /// [`MOST_FAILURES`] times. A reported failure costs nothing, a lost machine does.
+    pub fn is_proof(&self) -> bool {
+        let costly = self.0.iter().filter(|entry| !matches!(entry.how, Fault::Reported(_)));
+        let machines: BTreeSet<&Machine> = costly.map(|entry| &entry.identity.machine).collect();
+        machines.len() >= POISON || self.len() >= MOST_FAILURES
+    }
+
+    /// Involvement of `member` in the failures.
+    pub fn involvement(&self, member: &Member) -> Involvement {
+        let on_machine = |entry: &&Entry| entry.identity.machine == member.identity.machine;
+        let is_same = |entry: &Entry| entry.identity.process == member.identity.process;
+        match self.0.first() {
+            _ if self.0.iter().any(is_same) => Involvement::Failed,
+            Some(first) if self.0.iter().any(|entry| on_machine(&entry)) => match member.joined < first.at {
+                true => Involvement::Neighbour,
+                false => Involvement::Newcomer,
+            },
+            _ => Involvement::None,
         }
     }
 }

@@ -28,20 +28,12 @@ pub enum Cause {
         /// The lease.
         lease: LeaseId,
     },
-    /// The member sends heartbeats and no answer.
-    #[error("still computing task {} after {age:?}", task.0)]
-    Overdue {
-        /// The task that it was assigned.
-        task: TaskIndex,
-        /// Age of the lease.
-        age: Duration,
-    },
-    /// The member did not confirm a withdrawn lease.
-    #[error("does not stop computing task {} after {age:?}", task.0)]
+    /// The member did not confirm that it stopped computing a withdrawn lease.
+    #[error("did not stop computing task {} within {age:?}", task.0)]
     Stuck {
         /// The task that it was assigned.
         task: TaskIndex,
-        /// Age of the lease.
+        /// Time since the lease was withdrawn.
         age: Duration,
     },
     /// Its answer was wrong, so that it may not come back.
@@ -59,7 +51,6 @@ impl Cause {
             Cause::Silent(_) => "silent",
             Cause::Disconnected(_) => "disconnected",
             Cause::Protocol(_) | Cause::NotHolder { .. } => "protocol",
-            Cause::Overdue { .. } => "overdue",
             Cause::Stuck { .. } => "stuck",
             Cause::Expelled(_) => "expelled",
             Cause::Left => "left",
@@ -67,40 +58,48 @@ impl Cause {
     }
 }
 
+/// How a worker failed a task.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, thiserror::Error)]
+pub enum Fault {
+    /// It reported that the task cannot be computed.
+    #[error("reported: {0}")]
+    Reported(String),
+    /// It was lost while it held the task.
+    #[error("was lost with it: {0}")]
+    Lost(Cause),
+    /// It computed the task for that long without an end.
+    #[error("computed it for {0:?} without an end")]
+    Overdue(Duration),
+}
+
+/// A failed attempt at a task.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, thiserror::Error)]
+#[error("{worker} {how}")]
+pub struct FailedAttempt {
+    /// Name and machine of the worker.
+    pub worker: String,
+    /// How it failed the task.
+    pub how: Fault,
+}
+
 /// Cause of the failure of a batch.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, thiserror::Error)]
 pub enum Failure {
-    /// The task fails in this process, or on every member that tried it.
+    /// The task fails in this process.
     #[error("task {}: {detail}", task.0)]
     Task {
         /// The task.
         task: TaskIndex,
-        /// Error of the last attempt.
+        /// Error of the attempt.
         detail: String,
     },
-    /// The task's holders were lost repeatedly.
-    #[error(
-        "task {} was lost with its worker {losses} times, last because the worker {cause}; look at its \
-         sentences and at the workers' memory", task.0
-    )]
-    Poison {
+    /// The workers that tried the task failed it, and there is no other that could.
+    #[error("task {}: {}{}", task.0, list(attempts), advice(attempts))]
+    GivenUp {
         /// The task.
         task: TaskIndex,
-        /// Number of holders lost.
-        losses: usize,
-        /// Cause of the last loss.
-        cause: Cause,
-    },
-    /// A thread of this process does not finish the task.
-    #[error(
-        "task {}: a thread of this process has been computing it for {age:?}; look at its sentences, or allow more \
-         with --lease-deadline SECONDS", task.0
-    )]
-    Overdue {
-        /// The task.
-        task: TaskIndex,
-        /// Time since it was assigned.
-        age: Duration,
+        /// The failed attempts, at most [`MOST_FAILURES`](super::MOST_FAILURES).
+        attempts: Vec<FailedAttempt>,
     },
     /// There are no members left.
     #[error("no workers for {waited:?}; start some and run the job again")]
@@ -108,6 +107,25 @@ pub enum Failure {
         /// Time without members.
         waited: Duration,
     },
+}
+
+/// The attempts in a line.
+fn list(attempts: &[FailedAttempt]) -> String {
+    attempts.iter().map(FailedAttempt::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// What to do about such failures.
+fn advice(attempts: &[FailedAttempt]) -> &'static str {
+    let any = |is: fn(&Fault) -> bool| attempts.iter().any(|attempt| is(&attempt.how));
+    match () {
+        () if any(|how| matches!(how, Fault::Overdue(_))) => {
+            "; look at its sentences, or allow more with --lease-deadline SECONDS"
+        }
+        () if any(|how| matches!(how, Fault::Lost(_))) => {
+            "; look at its sentences and at the workers' memory"
+        }
+        () => "",
+    }
 }
 
 /// Blobs of a task that some member may have cached.
@@ -165,7 +183,7 @@ pub enum Event {
         /// Whether the answer claims something that would end, repeat or restart the job.
         claims: bool,
     },
-    /// A member no longer computes a withdrawn lease.
+    /// A member no longer computes a withdrawn lease. If it was not withdrawn, the member has failed its task.
     Withdrawn {
         /// The member.
         member: MemberId,
@@ -226,7 +244,8 @@ pub enum Action {
         /// The lease.
         lease: LeaseId,
     },
-    /// Tell the member to stop computing the lease; its answer is not needed. The lease occupies its slot until the member confirms.
+    /// Tell the member to stop computing the lease; its answer is not needed. The lease occupies its slot until the member confirms with
+    /// [`Event::Withdrawn`].
     Withdraw {
         /// The member.
         member: MemberId,

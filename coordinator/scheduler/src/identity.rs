@@ -24,7 +24,7 @@ pub enum Process {
     Unnamed(MemberId),
 }
 
-/// A worker's machine: the names in its certificate, or without one its token and address. An attacker has few of them, however often it
+/// A worker's machine: the names in its certificate, or without one its token and address. An attacker has few machines, however often it
 /// connects; honest workers may share one.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Machine(pub Arc<str>);

@@ -10,26 +10,41 @@
 //!                 Assign                        Answered: Accept
 //!     free ─────────────────> assigned ─────────────────────────────────> done
 //!      ^                      │  ^                                      │ Answered again: Discard
-//!      │  last holder lost    │  │ Assign to another (holder suspect or   │
+//!      │ last holder failed it │  │ Assign to another (holder suspect or   │
 //!      └──────────────────────┘  └ slow, and that other one idle)       v
-//!              three workers failed it: Fail                     all done: BatchDone
+//!                 given up: Fail                                 all done: BatchDone
 //! ```
 //!
-//! A member *fails* a task if it is lost while it holds the task, or reports that the task cannot be computed. Either may be the member's
-//! fault, so the task goes to a member that has not failed it, if there is one (`blame`). The task is given up when [`POISON`] different
-//! workers have failed it, or when it has failed that often and every present member is involved in the failures. A worker that
-//! reconnects is the same worker ([`Identity`]). A task that fails in this process is given up at once.
+//! A member *fails* a task if it is lost while it holds the task, reports that the task cannot be computed, or computes it for
+//! [`Timeouts::lease_deadline`]. Each may be the member's fault, so the task goes to a machine that has not failed it, if there is one
+//! (`blame`). The task is given up when [`POISON`] machines were lost or overdue with it, when it has failed [`POISON`] times and no
+//! member is present that is not involved, or when it has failed [`MOST_FAILURES`] times. Machines are counted, not processes
+//! ([`Identity`]). A task that fails in this process is given up at once.
+//!
+//! So a task has at most [`MOST_ATTEMPTS`] attempts: each ends with an answer or a failure, except those that are still going on when the
+//! task ends, and those that are lost beside other tasks when it is one failure short of [`POISON`]. The latter were assigned before. A
+//! task has at most two holders at a time.
 //!
 //! Neither a failure nor a loss in one batch ends another batch. A member that dies may hold tasks of several jobs, of which at most one
 //! killed it. So a task that is one failure short of [`POISON`] is assigned only *alone*: to a member that holds nothing else, and is
 //! assigned nothing else until that lease ends. If every member holds something, one is *reserved*: it is assigned nothing until it
-//! holds nothing. A loss proves a task to be poison only if the member held it alone.
+//! holds nothing. A loss proves a task to be poison only if the member held it alone. A task that goes alone has no backup.
+//!
+//! A lease is *withdrawn* ([`Action::Withdraw`]) when its answer is not needed any more, because its batch ends or another member answers its
+//! task, and when it is overdue. It occupies its slot until the member confirms that its thread is free: by [`Event::Withdrawn`], an
+//! answer or a failure. A member that does not confirm within [`Timeouts::stop_grace`] is removed; a thread of this process is given
+//! up, and its slot with it. A process that connects again says which leases it still computes, and holds them again. A process
+//! has one member at a time.
 //!
 //! Only the holder of a lease may answer it. An answer or a failure counts only if it comes from the member that the lease was given to, or
 //! from the same process under a new connection. Any other member that sends one breaks the protocol, and is removed.
 //!
-//! An audited task has a *replica*, a task with the same answer. A member that holds or answered one of the two is not assigned
-//! the other, unless it is the only healthy member, or the only one that has not failed it.
+//! An audited task has a *replica*, a task with the same answer. The two are computed on different machines if there are several, else by
+//! different processes, unless there is only one healthy member, or only one that has not failed it.
+//!
+//! An answer may *claim* something that would end, repeat or restart the job. If its task has no replica, the scheduler appends one
+//! ([`Action::Confirm`]). An answer that claims something and that no other process can confirm is accepted as unconfirmed, and
+//! the caller confirms it. Answers of this process need no confirmation.
 //!
 //! A member:
 //!
@@ -38,7 +53,8 @@
 //!                 │   ^                        │
 //!                 │   └────── any message ─────┘
 //!                 ├ MemberDraining ──> draining ── MemberLost ──> gone
-//!                 └ a lease is lease_deadline old ──> gone (Forget)
+//!                 ├ a withdrawn lease is not confirmed within stop_grace ──> gone (Forget)
+//!                 └ its process connects again ──> gone (Forget)
 //! ```
 //!
 //! A member is on probation, and is assigned one task at a time, if workers of its name were lost repeatedly, or repeatedly reported
@@ -46,7 +62,8 @@
 //!
 //! Invariants ([`Scheduler::check`], after each event):
 //! - A task is free, assigned or done.
-//! - A member holds at most [`max_leases`] leases.
+//! - A member holds at most [`max_leases`] leases, withdrawn ones included. No process has two members.
+//! - The leases that are not withdrawn are those of open tasks of open batches.
 //! - No task is free while a healthy member that may have it has a free slot. Exceptions: tasks that may not begin while the caller has a
 //!   backlog of answers ([`Event::Backlog`]), and slots of members that are reserved or hold a task alone.
 //! - At most `max_members` members hold leases of an account.
@@ -69,14 +86,14 @@ use shared::work::lease::{BatchId, LeaseId, TaskIndex, max_leases};
 use shared::work::task::ContentHash;
 
 use self::accounts::Accounts;
-use self::batch::{Affinity, Assignee, Batch, Claim, Home};
+use self::batch::{Affinity, Batch, Claim, Home};
 use self::blame::Blame;
 use self::members::{FREE, Lease, Member, Members};
 use self::record::Records;
 
 pub use self::accounts::{Account, AccountId, UserId};
 pub use self::broken::Broken;
-pub use self::event::{Action, Cause, Event, Failure, Needs};
+pub use self::event::{Action, Cause, Event, FailedAttempt, Failure, Fault, Needs};
 pub use self::identity::{Identity, Machine, Process};
 
 pub mod accounts;
@@ -96,9 +113,15 @@ mod scenarios;
 #[cfg(test)]
 mod simulation;
 
-/// Number of different workers that must fail a task before it is given up; with fewer workers, number of failures. One machine may have
-/// too little memory, and two may share a fault.
+/// Number of machines that must be lost or overdue with a task before it is given up; with fewer machines, number of failures. One machine
+/// may have too little memory, and two may share a fault.
 pub const POISON: usize = 3;
+
+/// Number of failures of a task at which it is given up even if there are members that could try it.
+pub const MOST_FAILURES: usize = 8;
+
+/// Maximum number of attempts at a task: its failures, two that are going on when it ends, and two that were lost beside other tasks.
+pub const MOST_ATTEMPTS: usize = MOST_FAILURES + 4;
 
 /// Id of a connection of a worker, from joining to leaving; a worker that reconnects is a new member.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -147,7 +170,7 @@ pub struct Timeouts {
     pub suspect_after: Duration,
     /// Heartbeat timeout after which a member is removed.
     pub dead_after: Duration,
-    /// Age of a lease at which its holder counts as stuck, despite its heartbeats.
+    /// Time of computing after which a lease is withdrawn, and its holder has failed the task.
     pub lease_deadline: Duration,
     /// Time within which a member must confirm that a withdrawn lease is no longer computed, before it is removed.
     pub stop_grace: Duration,
@@ -265,7 +288,8 @@ impl Scheduler {
     fn decide(&mut self, now: Duration, event: Event) -> Vec<Action> {
         let mut actions = Vec::new();
         match event {
-            Event::MemberJoined { member, name, identity, slots, holds, running: _, watched } => {
+            Event::MemberJoined { member, name, identity, slots, holds, running, watched } => {
+                self.replace(now, identity.process, &running, &mut actions);
                 let joins = Member {
                     on_probation: self.records.is_on_probation(&name),
                     is_proven: !watched || self.records.is_proven(identity.process),
@@ -281,18 +305,22 @@ impl Scheduler {
                     reserved: false,
                     leases: BTreeMap::new(),
                 };
-                self.join(member, joins, holds)
+                self.join(member, joins, holds);
+                let most = self.members.get(member).map_or(0, |member| max_leases(member.slots));
+                running.into_iter().take(most).for_each(|lease| self.adopt(now, member, lease, &mut actions));
             }
             Event::MemberDraining { member } => {
                 self.hear(now, member);
                 self.members.change(member, |member| member.draining = true);
             }
-            Event::MemberLost { member, cause } => self.lose(now, member, &cause, &mut actions),
+            Event::MemberLost { member, cause } => self.lose(now, member, &cause, &[], &mut actions),
             Event::Heard { member } => self.hear(now, member),
-            Event::Answered { member, lease, claims: _ } => self.answer(now, member, lease, &mut actions),
+            Event::Answered { member, lease, claims } => {
+                self.answer(now, member, lease, claims, &mut actions)
+            }
             Event::Withdrawn { member, lease } => {
-                self.hear(now, member);
-                self.give_back(now, member, lease);
+                let detail = "it stopped without being asked to".to_owned();
+                self.report(now, member, lease, detail, false, &mut actions)
             }
             Event::Failed { member, lease, detail, is_certain } => {
                 self.report(now, member, lease, detail, is_certain, &mut actions)
@@ -300,7 +328,7 @@ impl Scheduler {
             Event::BatchSubmitted { batch, account, needs, replicas } => {
                 self.submit(now, batch, account, needs, replicas, &mut actions)
             }
-            Event::BatchCancelled { batch } => self.close(batch),
+            Event::BatchCancelled { batch } => self.close(now, batch, &mut actions),
             Event::AccountClosed { account } => {
                 self.accounts.close(account);
                 self.affinity.retain(|_, home| home.account != Some(account));
@@ -320,14 +348,12 @@ impl Scheduler {
     /// Time at which [`Event::Tick`] is due, if no other event happens before.
     pub fn next_deadline(&self) -> Option<Duration> {
         let heartbeat = self.members.next_timeout().map(|(at, _)| at);
-        let overdue = self
-            .members
-            .assigned()
-            .first()
-            .map(|&(assigned_at, ..)| assigned_at + self.timeouts.lease_deadline);
+        let overdue = self.members.longest().map(|(begun, ..)| begun + self.timeouts.lease_deadline);
+        let stuck =
+            self.members.first_withdrawn().map(|(withdrawn, ..)| withdrawn + self.timeouts.stop_grace);
         let grace = self.empty_since.filter(|_| !self.batches.is_empty());
         let grace = grace.map(|since| since + self.timeouts.no_workers_grace);
-        [heartbeat, overdue, grace, self.report_at, self.next_backup()].into_iter().flatten().min()
+        [heartbeat, overdue, stuck, grace, self.report_at, self.next_backup()].into_iter().flatten().min()
     }
 
     /// State of a present member.
@@ -414,6 +440,51 @@ impl Scheduler {
         (!computed).then_some(Shortage { members: 0, wanted: 1 })
     }
 
+    /// Removes the earlier member of a process that connects again and still computes the `running` leases.
+    fn replace(&mut self, now: Duration, process: Process, running: &[LeaseId], actions: &mut Vec<Action>) {
+        let earlier = self.members.iter().find(|(_, member)| member.identity.process == process);
+        if let Some(earlier) = earlier.map(|(id, _)| id) {
+            let cause = Cause::Disconnected("its worker connected again".into());
+            actions.push(Action::Forget { member: earlier, cause: cause.clone() });
+            self.lose(now, earlier, &cause, running, actions);
+        }
+    }
+
+    /// Makes the new member hold a lease that its process was given earlier. If the answer is not needed any more, the lease is withdrawn.
+    fn adopt(&mut self, now: Duration, id: MemberId, lease: LeaseId, actions: &mut Vec<Action>) {
+        let Some(member) = self.members.get(id).filter(|member| !member.leases.contains_key(&lease)) else {
+            return;
+        };
+        let process = member.identity.process;
+        let Some(batch) = self.batches.get_mut(&lease.batch) else {
+            // Any batch that is not open has ended.
+            return self.adopt_withdrawn(now, id, lease, actions);
+        };
+        let assigned_at = batch.assignee(lease).map_or(now, |assignee| assignee.at);
+        let is_overdue = now.saturating_sub(assigned_at) >= self.timeouts.lease_deadline;
+        let admits = self.accounts.get(batch.account).is_some_and(|ledger| ledger.admits(id));
+        match batch.claim(lease, id, Some(process)) {
+            Claim::Foreign => {}
+            Claim::Open if !is_overdue && admits && !batch.is_held_by(id, lease.task) => {
+                batch.adopt(id, lease, assigned_at);
+                let charge = self.accounts.charge(batch.account, id);
+                self.members.adopt(now, id, lease, assigned_at, Some(charge));
+            }
+            Claim::Open | Claim::Over => self.adopt_withdrawn(now, id, lease, actions),
+        }
+    }
+
+    fn adopt_withdrawn(
+        &mut self,
+        now: Duration,
+        member: MemberId,
+        lease: LeaseId,
+        actions: &mut Vec<Action>,
+    ) {
+        self.members.adopt(now, member, lease, now, None);
+        actions.push(Action::Withdraw { member, lease });
+    }
+
     fn join(&mut self, id: MemberId, member: Member, holds: Vec<ContentHash>) {
         self.members.insert(id, member);
         self.assembled |= self.members.len() >= self.timeouts.min_members;
@@ -436,13 +507,20 @@ impl Scheduler {
         });
     }
 
-    fn lose(&mut self, now: Duration, id: MemberId, cause: &Cause, actions: &mut Vec<Action>) {
+    /// Removes a member, which has failed the tasks that it holds, except those of the leases that its process still computes.
+    fn lose(
+        &mut self,
+        now: Duration,
+        id: MemberId,
+        cause: &Cause,
+        running: &[LeaseId],
+        actions: &mut Vec<Action>,
+    ) {
         let Some(member) = self.members.remove(id) else { return };
         if self.members.is_empty() && self.assembled {
             self.empty_since = Some(now);
         }
-        let counts = *cause != Cause::Left;
-        if counts {
+        if *cause != Cause::Left {
             self.records.lost(now, &member.name);
             self.review(&member.name);
         }
@@ -450,32 +528,45 @@ impl Scheduler {
         self.batches.values_mut().for_each(|batch| batch.disown(id));
         let mut left = Vec::new();
         for (&lease, held) in &member.leases {
-            self.accounts.settle(id, held.charge, held.slot_time(now));
+            self.settle(now, id, held);
             let Some(batch) = self.batches.get_mut(&lease.batch) else { continue };
+            if held.withdrawn.is_some() {
+                continue;
+            }
+            let is_young = now.saturating_sub(held.assigned_at) < self.timeouts.lease_deadline;
+            // A lease that goes alone is not carried over, so that each attempt ends with a failure at some time.
+            let is_failure = held.alone || !is_young || !running.contains(&lease);
             let blame = |blame: &mut Blame| {
                 // The last loss is proof only if the member held the task alone: otherwise another task may have killed it.
-                if counts && (held.alone || blame.len() < POISON - 1) {
-                    blame.add(now, &member, true);
+                if is_failure && (held.alone || blame.len() < POISON - 1) {
+                    blame.add(now, &member, Fault::Lost(cause.clone()));
                 }
             };
-            if batch.drop_holder(id, lease.task, blame, &self.affinity) && counts {
+            if batch.drop_holder(id, lease.task, blame, &self.affinity) && is_failure {
                 left.push(lease);
             }
         }
-        for lease in left {
-            let Some(batch) = self.batches.get(&lease.batch) else { continue };
-            if self.is_hopeless(batch, lease.task) {
-                let losses = batch.tasks[lease.task.index()].blame.n_losses();
-                let failure = Failure::Poison { task: self.original(lease), losses, cause: cause.clone() };
-                self.fail(lease.batch, failure, actions);
-            }
+        left.into_iter().for_each(|lease| self.give_up_if_hopeless(now, lease, actions));
+    }
+
+    /// Fails the batch of a task without holder that nobody can compute.
+    fn give_up_if_hopeless(&mut self, now: Duration, lease: LeaseId, actions: &mut Vec<Action>) {
+        if self.batches.get(&lease.batch).is_some_and(|batch| self.is_hopeless(batch, lease.task)) {
+            self.give_up(now, lease, actions);
         }
+    }
+
+    fn give_up(&mut self, now: Duration, lease: LeaseId, actions: &mut Vec<Action>) {
+        let Some(batch) = self.batches.get(&lease.batch) else { return };
+        let attempts = batch.tasks[lease.task.index()].blame.attempts();
+        let failure = Failure::GivenUp { task: self.original(lease), attempts };
+        self.fail(now, lease.batch, failure, actions);
     }
 
     /// Removes a member that is silent, stuck or breaks the protocol.
     fn forget(&mut self, now: Duration, member: MemberId, cause: Cause, actions: &mut Vec<Action>) {
-        self.lose(now, member, &cause, actions);
-        actions.push(Action::Forget { member, cause });
+        actions.push(Action::Forget { member, cause: cause.clone() });
+        self.lose(now, member, &cause, &[], actions);
     }
 
     /// Returns the member's claim to the lease. A member that answers a lease of another member is removed.
@@ -490,7 +581,14 @@ impl Scheduler {
         claim
     }
 
-    fn answer(&mut self, now: Duration, id: MemberId, lease: LeaseId, actions: &mut Vec<Action>) {
+    fn answer(
+        &mut self,
+        now: Duration,
+        id: MemberId,
+        lease: LeaseId,
+        claims: bool,
+        actions: &mut Vec<Action>,
+    ) {
         let claim = self.claim(now, id, lease, actions);
         if claim == Claim::Foreign {
             return;
@@ -499,33 +597,59 @@ impl Scheduler {
         if held.is_some() || claim == Claim::Open {
             self.count_answer(id);
         }
-        let Some(batch) = self.batches.get_mut(&lease.batch).filter(|_| claim == Claim::Open) else {
+        let unconfirmed = claim == Claim::Open && claims && !self.confirm(id, lease, actions);
+        let open = self.batches.get_mut(&lease.batch).filter(|_| claim == Claim::Open);
+        let by = open.as_ref().and_then(|batch| Some(batch.assignee(lease)?.worker.clone()));
+        let (Some(batch), Some(by)) = (open, by) else {
             actions.push(Action::Discard { member: id, lease });
             return;
         };
         let age = held.map_or(Duration::ZERO, |held| now.saturating_sub(held.assigned_at));
         let task = &batch.tasks[lease.task.index()];
-        let by = task.assignees[lease.attempt.0 as usize];
-        let wrong: Vec<String> = task.blame.reporters().map(str::to_owned).collect();
+        let wrong: Vec<String> = task.blame.accused().map(str::to_owned).collect();
         if !task.audits && self.members.get(id).is_some() {
             let home = Home { member: id, account: Some(batch.account) };
             self.affinity.insert(task.needs.shard, home);
         }
-        batch.accept(Assignee { member: id, ..by }, lease.task, age);
-        self.prove(by.process);
+        let others: Vec<(MemberId, LeaseId)> = batch.held(lease.task).collect();
+        let process = by.process;
+        batch.accept(by, lease.task, age);
+        let is_done = batch.n_done == batch.tasks.len();
+        self.prove(process);
         for name in wrong {
             self.records.failed(now, &name);
             self.review(&name);
         }
-        let Some(batch) = self.batches.get(&lease.batch) else { return };
-        actions.push(Action::Accept { member: id, lease, unconfirmed: false });
-        if batch.n_done == batch.tasks.len() {
+        actions.push(Action::Accept { member: id, lease, unconfirmed });
+        others.into_iter().for_each(|(member, lease)| self.withdraw(now, member, lease, actions));
+        if is_done {
             actions.push(Action::BatchDone { batch: lease.batch });
-            self.close(lease.batch);
+            self.close(now, lease.batch, actions);
         }
     }
 
-    /// Handles a reported failure. Unless the failure is certain, another member tries the task, if there is one.
+    /// Whether another process confirms the answer of that member, which claims something: its task has a replica, or is given one.
+    fn confirm(&mut self, id: MemberId, lease: LeaseId, actions: &mut Vec<Action>) -> bool {
+        let is_local = self.members.get(id).is_some_and(|member| !member.watched);
+        let could_confirm =
+            self.batches.get(&lease.batch).is_some_and(|batch| self.could_confirm(id, batch.account));
+        let Some(batch) = self.batches.get_mut(&lease.batch).filter(|_| !is_local) else { return true };
+        match batch.tasks[lease.task.index()].replica {
+            Some(replica) => {
+                let by = batch.tasks[replica.index()].answered_by.as_ref().map(|by| by.process);
+                by.is_none() || by != batch.assignee(lease).map(|assignee| assignee.worker.process)
+            }
+            None if could_confirm => {
+                let replica = batch.add_replica(lease.task);
+                actions.push(Action::Confirm { batch: lease.batch, task: lease.task, replica });
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Handles a reported failure. Unless the failure is certain, another member tries the task, if there is one. The end of a withdrawn lease
+    /// is no failure.
     fn report(
         &mut self,
         now: Duration,
@@ -536,17 +660,20 @@ impl Scheduler {
         actions: &mut Vec<Action>,
     ) {
         let claim = self.claim(now, id, lease, actions);
-        if self.give_back(now, id, lease).is_none() || claim != Claim::Open {
+        let held = self.give_back(now, id, lease);
+        if held.is_none_or(|held| held.withdrawn.is_some()) || claim != Claim::Open {
             return;
         }
         let (Some(batch), Some(member)) = (self.batches.get_mut(&lease.batch), self.members.get(id)) else {
             return;
         };
-        let blame = |blame: &mut Blame| blame.add(now, member, false);
+        let blame = |blame: &mut Blame| blame.add(now, member, Fault::Reported(detail.clone()));
         let is_left = batch.drop_holder(id, lease.task, blame, &self.affinity);
-        if is_certain || is_left && self.is_hopeless(&self.batches[&lease.batch], lease.task) {
+        if is_certain {
             let failure = Failure::Task { task: self.original(lease), detail };
-            self.fail(lease.batch, failure, actions);
+            self.fail(now, lease.batch, failure, actions);
+        } else if is_left {
+            self.give_up_if_hopeless(now, lease, actions);
         }
     }
 
@@ -599,7 +726,7 @@ impl Scheduler {
         self.empty_since = self.empty_since.map(|_| now);
     }
 
-    /// Removes silent and stuck members. Only a tick does this, since it comes when no other event is waiting.
+    /// Removes silent and stuck members, and withdraws overdue leases. Only a tick does this, since it comes when no other event is waiting.
     fn tick(&mut self, now: Duration, actions: &mut Vec<Action>) {
         let late = self.next_deadline().map_or(Duration::ZERO, |due| now.saturating_sub(due));
         if late > self.timeouts.suspect_after / 2 {
@@ -608,7 +735,8 @@ impl Scheduler {
             self.batches.values_mut().for_each(|batch| batch.shift_times(now, late));
         }
         self.suspect(now, actions);
-        self.give_up_overdue(now, actions);
+        self.withdraw_overdue(now, actions);
+        self.give_up_stuck(now, actions);
     }
 
     /// Suspects and removes silent members.
@@ -624,21 +752,43 @@ impl Scheduler {
         }
     }
 
-    /// Removes members whose leases are overdue. A thread of this process cannot be removed: its batch fails if the task is still
-    /// open, and in any case the process has one slot less.
-    fn give_up_overdue(&mut self, now: Duration, actions: &mut Vec<Action>) {
-        while let Some((assigned_at, id, lease)) = self.members.assigned().first().copied() {
-            let (task, age) = (self.original(lease), now.saturating_sub(assigned_at));
+    /// Withdraws overdue leases. Their members have failed the tasks, and go on with others. What does not end in this process is not
+    /// tried again on the same machine.
+    fn withdraw_overdue(&mut self, now: Duration, actions: &mut Vec<Action>) {
+        while let Some((begun, id, lease)) = self.members.longest() {
+            let age = now.saturating_sub(begun);
             if age < self.timeouts.lease_deadline {
                 return;
             }
-            let cause = Cause::Overdue { task, age };
+            self.withdraw(now, id, lease, actions);
+            let (Some(batch), Some(member)) = (self.batches.get_mut(&lease.batch), self.members.get(id))
+            else {
+                continue;
+            };
+            let is_local = !member.watched;
+            let blame = |blame: &mut Blame| blame.add(now, member, Fault::Overdue(age));
+            if !batch.drop_holder(id, lease.task, blame, &self.affinity) {
+                continue;
+            }
+            if is_local && !self.has_uninvolved(&self.batches[&lease.batch], lease.task) {
+                self.give_up(now, lease, actions);
+            } else {
+                self.give_up_if_hopeless(now, lease, actions);
+            }
+        }
+    }
+
+    /// Removes members that do not confirm the end of withdrawn leases. Of this process only the thread is given up.
+    fn give_up_stuck(&mut self, now: Duration, actions: &mut Vec<Action>) {
+        while let Some((withdrawn, id, lease)) = self.members.first_withdrawn() {
+            let (task, age) = (self.original(lease), now.saturating_sub(withdrawn));
+            if age < self.timeouts.stop_grace {
+                return;
+            }
+            let cause = Cause::Stuck { task, age };
             if self.members.get(id).is_some_and(|member| member.watched) {
                 self.forget(now, id, cause, actions);
                 continue;
-            }
-            if self.is_open(lease) {
-                self.fail(lease.batch, Failure::Overdue { task, age }, actions);
             }
             self.give_back(now, id, lease);
             let give_up = |member: &mut Member| {
@@ -660,7 +810,7 @@ impl Scheduler {
             let waited = now.saturating_sub(since);
             if waited >= self.timeouts.no_workers_grace {
                 for id in self.batches.keys().copied().collect::<Vec<_>>() {
-                    self.fail(id, Failure::NoMembers { waited }, actions);
+                    self.fail(now, id, Failure::NoMembers { waited }, actions);
                 }
                 return;
             }
@@ -681,32 +831,44 @@ impl Scheduler {
         task.filter(|task| task.audits).and_then(|task| task.replica).unwrap_or(lease.task)
     }
 
-    /// Whether the task of `lease` has no answer yet.
-    fn is_open(&self, lease: LeaseId) -> bool {
-        self.batches.get(&lease.batch).is_some_and(|batch| batch.is_open(lease))
-    }
-
     /// Removes the lease from the member; returns it if the member held it.
     fn give_back(&mut self, now: Duration, id: MemberId, lease: LeaseId) -> Option<Lease> {
         let held = self.members.give_back(now, id, lease)?;
-        self.accounts.settle(id, held.charge, held.slot_time(now));
-        if let Some(batch) = self.batches.get_mut(&lease.batch) {
+        self.settle(now, id, &held);
+        if let Some(batch) = self.batches.get_mut(&lease.batch).filter(|_| held.withdrawn.is_none()) {
             batch.give_back(id, lease.task);
         }
         Some(held)
     }
 
-    fn fail(&mut self, batch: BatchId, failure: Failure, actions: &mut Vec<Action>) {
-        if self.batches.contains_key(&batch) {
-            actions.push(Action::Fail { batch, failure });
-            self.close(batch);
+    /// Replaces the charge of an ended lease of the member by the slot time that it used.
+    fn settle(&mut self, now: Duration, id: MemberId, held: &Lease) {
+        if let Some(charge) = held.charge {
+            self.accounts.settle(id, charge, held.slot_time(now), held.withdrawn.is_none());
         }
     }
 
-    fn close(&mut self, batch: BatchId) {
-        if let Some(reserved) = self.batches.remove(&batch).and_then(|batch| batch.reserved) {
+    /// Tells the member to stop computing the lease, and marks it as withdrawn.
+    fn withdraw(&mut self, now: Duration, member: MemberId, lease: LeaseId, actions: &mut Vec<Action>) {
+        if self.members.withdraw(now, member, lease) {
+            actions.push(Action::Withdraw { member, lease });
+        }
+    }
+
+    fn fail(&mut self, now: Duration, batch: BatchId, failure: Failure, actions: &mut Vec<Action>) {
+        if self.batches.contains_key(&batch) {
+            actions.push(Action::Fail { batch, failure });
+            self.close(now, batch, actions);
+        }
+    }
+
+    /// Removes a batch, and withdraws its leases.
+    fn close(&mut self, now: Duration, batch: BatchId, actions: &mut Vec<Action>) {
+        let Some(batch) = self.batches.remove(&batch) else { return };
+        if let Some(reserved) = batch.reserved {
             self.members.change(reserved, |member| member.reserved = false);
         }
+        batch.all_held().for_each(|(member, lease)| self.withdraw(now, member, lease, actions));
         if self.batches.is_empty() {
             self.report_at = None;
         }
@@ -732,18 +894,15 @@ impl Scheduler {
         let is_there = |home: &Home| self.members.get(home.member).is_some();
         ensure(self.affinity.values().all(is_there), "affinity to a lost member")?;
         let charges = |(id, member): (MemberId, &'_ Member)| {
-            member.leases.values().map(|lease| (id, lease.charge)).collect::<Vec<_>>()
+            member.leases.values().filter_map(|lease| Some((id, lease.charge?))).collect::<Vec<_>>()
         };
         self.accounts.check(self.members.iter().flat_map(charges))?;
         self.batches.values().try_for_each(Batch::check)?;
-        let held =
-            self.members.assigned().iter().filter(|(.., lease)| self.batches.contains_key(&lease.batch));
-        let held = held.map(|&(assigned_at, id, lease)| (lease.batch, lease.task, id, assigned_at));
-        let holders = self.batches.values().flat_map(|batch| {
-            (0..).map(TaskIndex).zip(&batch.tasks).flat_map(move |(at, task)| {
-                task.holders.iter().map(move |(&holder, &assigned_at)| (batch.id, at, holder, assigned_at))
-            })
-        });
+        let processes: BTreeSet<Process> =
+            self.members.iter().map(|(_, member)| member.identity.process).collect();
+        ensure(processes.len() == self.members.len(), "a process has two members")?;
+        let held = self.members.assigned().iter().map(|&(_, member, lease)| (member, lease));
+        let holders = self.batches.values().flat_map(Batch::all_held);
         let (held, holders): (BTreeSet<_>, BTreeSet<_>) = (held.collect(), holders.collect());
         ensure(held == holders, "leases of members and holders of tasks differ")?;
         let reserved = self.members.iter().filter(|(_, member)| member.reserved).map(|(id, _)| id);

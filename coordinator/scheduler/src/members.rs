@@ -1,7 +1,7 @@
 //! Present members with their leases, and indexes to find them.
 //!
-//! In: changes, one member at a time. Out: members by queue, silent members and the oldest lease, without a walk over all
-//! members. Invariant ([`Members::check`]): the indexes agree with the members, since a member changes only within
+//! In: changes, one member at a time. Out: members by queue, silent members, the oldest lease, and the leases that are overdue or not stopped,
+//! without a walk over all members. Invariant ([`Members::check`]): the indexes agree with the members, since a member changes only within
 //! [`Members::change`].
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use shared::work::lease::{LeaseId, MAX_QUEUE};
 
 use super::accounts::Charge;
 use super::broken::Broken;
-use super::identity::Identity;
+use super::identity::{Identity, Machine};
 use super::{MemberId, Timeouts};
 
 /// A lease of a member.
@@ -24,11 +24,18 @@ pub(super) struct Lease {
     pub begun: Option<Duration>,
     /// Whether the task goes alone: its holder is assigned nothing else until it ends.
     pub alone: bool,
-    /// Virtual time charged to the account.
-    pub charge: Charge,
+    /// Time at which it was withdrawn. It occupies its slot until the member confirms.
+    pub withdrawn: Option<Duration>,
+    /// Charge to the account; `None` for a lease of an earlier connection that is not needed any more.
+    pub charge: Option<Charge>,
 }
 
 impl Lease {
+    /// The lease, unless it is withdrawn.
+    fn current(&self) -> Option<&Lease> {
+        Some(self).filter(|lease| lease.withdrawn.is_none())
+    }
+
     /// Time for which it has occupied a slot.
     pub fn slot_time(&self, now: Duration) -> Duration {
         self.begun.map_or(Duration::ZERO, |begun| now.saturating_sub(begun))
@@ -66,7 +73,7 @@ pub(super) struct Member {
     pub draining: bool,
     /// Whether it is reserved: assigned nothing until it holds nothing, for a task that goes alone.
     pub reserved: bool,
-    /// Unanswered leases, of open and earlier batches.
+    /// Unanswered leases, of open and earlier batches, and withdrawn ones that it may still compute.
     pub leases: BTreeMap<LeaseId, Lease>,
 }
 
@@ -117,6 +124,9 @@ impl Member {
     }
 }
 
+/// Leases with their members, by time.
+pub(super) type LeasesByTime = BTreeSet<(Duration, MemberId, LeaseId)>;
+
 /// All present members.
 #[derive(Debug)]
 pub(super) struct Members {
@@ -129,8 +139,14 @@ pub(super) struct Members {
     suspects: BTreeSet<MemberId>,
     /// Watched members, by the time at which their next heartbeat timeout expires.
     timeouts_due: BTreeSet<(Duration, MemberId)>,
-    /// All leases, by the time at which they were assigned.
-    assigned: BTreeSet<(Duration, MemberId, LeaseId)>,
+    /// Leases that are not withdrawn, by the time at which they were assigned.
+    assigned: LeasesByTime,
+    /// Leases that are not withdrawn, by the time at which computation began.
+    begun: LeasesByTime,
+    /// Withdrawn leases, by the time at which they were withdrawn.
+    withdrawn: LeasesByTime,
+    /// Number of healthy members on each machine that has any.
+    machines: BTreeMap<Machine, usize>,
     n_healthy: usize,
     /// Number of leases that healthy members may hold in slots.
     n_slots: usize,
@@ -147,6 +163,9 @@ impl Members {
             suspects: BTreeSet::new(),
             timeouts_due: BTreeSet::new(),
             assigned: BTreeSet::new(),
+            begun: BTreeSet::new(),
+            withdrawn: BTreeSet::new(),
+            machines: BTreeMap::new(),
             n_healthy: 0,
             n_slots: 0,
         }
@@ -154,6 +173,10 @@ impl Members {
 
     /// Adds a member.
     pub fn insert(&mut self, id: MemberId, member: Member) {
+        self.count_machine(&member.identity.machine, false, member.is_healthy());
+        for (&lease, state) in &member.leases {
+            self.list_lease(id, lease, state);
+        }
         self.all.insert(id, member);
         self.list(id);
         self.review_sole();
@@ -163,8 +186,9 @@ impl Members {
     pub fn remove(&mut self, id: MemberId) -> Option<Member> {
         self.unlist(id);
         let member = self.all.remove(&id)?;
-        for (&id_of_lease, lease) in &member.leases {
-            self.assigned.remove(&(lease.assigned_at, id, id_of_lease));
+        self.count_machine(&member.identity.machine, member.is_healthy(), false);
+        for (&lease, state) in &member.leases {
+            self.unlist_lease(id, lease, state);
         }
         self.review_sole();
         Some(member)
@@ -183,51 +207,103 @@ impl Members {
     /// Changes fields of a present member, other than its leases, and updates the indexes.
     pub fn change<R>(&mut self, id: MemberId, change: impl FnOnce(&mut Member) -> R) -> Option<R> {
         self.unlist(id);
-        let result = self.all.get_mut(&id).map(change);
+        let member = self.all.get_mut(&id)?;
+        let before = member.is_healthy();
+        let result = change(member);
+        let after = member.is_healthy();
+        if before != after {
+            let machine = member.identity.machine.clone();
+            self.count_machine(&machine, before, after);
+        }
         self.list(id);
-        result
+        Some(result)
     }
 
-    /// Adds a lease to the member.
+    /// Adds a lease to the member, which begins if a slot is free.
     pub fn assign(&mut self, now: Duration, id: MemberId, lease: LeaseId, alone: bool, charge: Charge) {
-        let assigned = self.change(id, |member| {
-            let begun = (member.leases.len() < member.limit()).then_some(now);
-            member.leases.insert(lease, Lease { assigned_at: now, begun, alone, charge });
+        let state = Lease { assigned_at: now, begun: None, alone, withdrawn: None, charge: Some(charge) };
+        self.add(now, id, lease, state);
+    }
+
+    /// Adds a lease of an earlier connection, assigned at some time. If it is not needed any more, it is withdrawn at once.
+    pub fn adopt(
+        &mut self,
+        now: Duration,
+        id: MemberId,
+        lease: LeaseId,
+        assigned_at: Duration,
+        charge: Option<Charge>,
+    ) {
+        let withdrawn = charge.is_none().then_some(now);
+        let state = Lease { assigned_at, begun: None, alone: false, withdrawn, charge };
+        self.add(assigned_at, id, lease, state);
+    }
+
+    fn add(&mut self, begun: Duration, id: MemberId, lease: LeaseId, state: Lease) {
+        let state = self.change(id, |member| {
+            let begun = (member.leases.len() < member.limit()).then_some(begun);
+            let state = Lease { begun, ..state };
+            member.leases.insert(lease, state);
+            state
         });
-        if assigned.is_some() {
-            self.assigned.insert((now, id, lease));
+        if let Some(state) = state {
+            self.list_lease(id, lease, &state);
         }
+    }
+
+    /// Marks the lease as withdrawn. Returns whether the member holds it, and it was not withdrawn before.
+    pub fn withdraw(&mut self, now: Duration, id: MemberId, lease: LeaseId) -> bool {
+        let withdraw = |member: &mut Member| {
+            let state = member.leases.get_mut(&lease).filter(|state| state.withdrawn.is_none())?;
+            let before = *state;
+            state.withdrawn = Some(now);
+            Some((before, *state))
+        };
+        let Some((before, after)) = self.change(id, withdraw).flatten() else { return false };
+        self.unlist_lease(id, lease, &before);
+        self.list_lease(id, lease, &after);
+        true
     }
 
     /// Removes the lease from the member; returns it if the member held it.
     pub fn give_back(&mut self, now: Duration, id: MemberId, lease: LeaseId) -> Option<Lease> {
         let give_back = |member: &mut Member| {
             let ended = member.leases.remove(&lease)?;
-            let mut waiting = member.leases.values_mut().filter(|lease| lease.begun.is_none());
-            if let (Some(_), Some(next)) = (ended.begun, waiting.next()) {
+            let mut waiting = member.leases.iter_mut().filter(|(_, lease)| lease.begun.is_none());
+            let next = waiting.next().filter(|_| ended.begun.is_some()).map(|(&id_of_lease, next)| {
                 next.begun = Some(now);
-            }
-            Some(ended)
+                (id_of_lease, *next)
+            });
+            Some((ended, next))
         };
-        let ended = self.change(id, give_back).flatten()?;
-        self.assigned.remove(&(ended.assigned_at, id, lease));
+        let (ended, next) = self.change(id, give_back).flatten()?;
+        self.unlist_lease(id, lease, &ended);
+        if let Some((next, state)) = next {
+            self.list_lease(id, next, &state);
+        }
         Some(ended)
     }
 
     /// Shifts all times by `time`, for which this process was stopped.
     pub fn shift_times(&mut self, now: Duration, time: Duration) {
-        let (ids, mut assigned): (Vec<MemberId>, _) = (self.all.keys().copied().collect(), BTreeSet::new());
-        for id in ids {
-            self.change(id, |member| {
-                member.heard = now;
-                for (&id_of_lease, lease) in &mut member.leases {
-                    let later = |at: Duration| now.min(at + time);
-                    (lease.assigned_at, lease.begun) = (later(lease.assigned_at), lease.begun.map(later));
-                    assigned.insert((lease.assigned_at, id, id_of_lease));
-                }
-            });
+        let later = |at: Duration| now.min(at + time);
+        let ids: Vec<MemberId> = self.all.keys().copied().collect();
+        for leases in [&mut self.assigned, &mut self.begun, &mut self.withdrawn] {
+            leases.clear();
         }
-        self.assigned = assigned;
+        for id in ids {
+            let leases = self.change(id, |member| {
+                member.heard = now;
+                for lease in member.leases.values_mut() {
+                    lease.assigned_at = later(lease.assigned_at);
+                    (lease.begun, lease.withdrawn) = (lease.begun.map(later), lease.withdrawn.map(later));
+                }
+                member.leases.clone()
+            });
+            for (lease, state) in leases.into_iter().flatten() {
+                self.list_lease(id, lease, &state);
+            }
+        }
     }
 
     /// The member with that id.
@@ -276,9 +352,55 @@ impl Members {
         self.timeouts_due.first().copied()
     }
 
-    /// All leases, the oldest first.
-    pub fn assigned(&self) -> &BTreeSet<(Duration, MemberId, LeaseId)> {
+    /// Leases that are not withdrawn, the oldest first.
+    pub fn assigned(&self) -> &LeasesByTime {
         &self.assigned
+    }
+
+    /// The lease that has been computed for the longest time, of those that are not withdrawn.
+    pub fn longest(&self) -> Option<(Duration, MemberId, LeaseId)> {
+        self.begun.first().copied()
+    }
+
+    /// The lease that was withdrawn first.
+    pub fn first_withdrawn(&self) -> Option<(Duration, MemberId, LeaseId)> {
+        self.withdrawn.first().copied()
+    }
+
+    /// Number of machines with a healthy member.
+    pub fn n_machines(&self) -> usize {
+        self.machines.len()
+    }
+
+    /// Updates the number of healthy members on a machine, when a member becomes healthy or is healthy no more.
+    fn count_machine(&mut self, machine: &Machine, before: bool, after: bool) {
+        let n_healthy = self.machines.entry(machine.clone()).or_default();
+        *n_healthy = *n_healthy + usize::from(after) - usize::from(before);
+        if *n_healthy == 0 {
+            self.machines.remove(machine);
+        }
+    }
+
+    fn list_lease(&mut self, id: MemberId, lease: LeaseId, state: &Lease) {
+        match state.withdrawn {
+            Some(withdrawn) => drop(self.withdrawn.insert((withdrawn, id, lease))),
+            None => {
+                self.assigned.insert((state.assigned_at, id, lease));
+                self.begun.extend(state.begun.map(|begun| (begun, id, lease)));
+            }
+        }
+    }
+
+    fn unlist_lease(&mut self, id: MemberId, lease: LeaseId, state: &Lease) {
+        match state.withdrawn {
+            Some(withdrawn) => drop(self.withdrawn.remove(&(withdrawn, id, lease))),
+            None => {
+                self.assigned.remove(&(state.assigned_at, id, lease));
+                if let Some(begun) = state.begun {
+                    self.begun.remove(&(begun, id, lease));
+                }
+            }
+        }
     }
 
     fn list(&mut self, id: MemberId) {
@@ -323,9 +445,14 @@ impl Members {
         let healthy = || self.all.values().filter(|member| member.is_healthy());
         let queues = self.all.iter().filter_map(|(&id, member)| Some((member.queue()?, id)));
         let timeouts_due = self.all.iter().filter_map(|(&id, member)| Some((self.timeout_of(member)?, id)));
-        let assigned = self.all.iter().flat_map(|(&id, member)| {
-            member.leases.iter().map(move |(&id_of_lease, lease)| (lease.assigned_at, id, id_of_lease))
-        });
+        let by_time = |time: fn(&Lease) -> Option<Duration>| -> LeasesByTime {
+            let leases = self.all.iter().flat_map(|(&id, member)| {
+                member.leases.iter().map(move |(&lease, state)| (time(state), id, lease))
+            });
+            leases.filter_map(|(at, id, lease)| Some((at?, id, lease))).collect()
+        };
+        let mut machines: BTreeMap<Machine, usize> = BTreeMap::new();
+        healthy().for_each(|member| *machines.entry(member.identity.machine.clone()).or_default() += 1);
         let orders = [
             ("sole member", self.all.values().all(|member| member.is_sole == (self.all.len() == 1))),
             ("queues", self.queues == queues.collect()),
@@ -333,7 +460,10 @@ impl Members {
             ("healthy members", self.n_healthy == healthy().count()),
             ("slots", self.n_slots == healthy().map(Member::limit).sum::<usize>()),
             ("timeouts_due", self.timeouts_due == timeouts_due.collect()),
-            ("leases by age", self.assigned == assigned.collect()),
+            ("leases", self.assigned == by_time(|lease| lease.current().map(|lease| lease.assigned_at))),
+            ("begun leases", self.begun == by_time(|lease| lease.current()?.begun)),
+            ("withdrawn leases", self.withdrawn == by_time(|lease| lease.withdrawn)),
+            ("machines", self.machines == machines),
         ];
         match orders.iter().find(|(_, holds)| !holds) {
             Some((order, _)) => Err(format!("the index of {order} does not match the members").into()),

@@ -21,6 +21,7 @@ const SLOTS: u32 = 4;
 /// A job that repeatedly submits a batch, waits for its end, and pauses.
 #[derive(Clone)]
 struct Job {
+    user: u64,
     share: u32,
     max_members: Option<usize>,
     n_tasks: usize,
@@ -125,11 +126,11 @@ impl World {
     }
 
     fn submit(&mut self, at: usize) {
-        let Job { share, max_members, n_tasks, .. } = self.jobs[at];
+        let Job { user, share, max_members, n_tasks, .. } = self.jobs[at];
         let batch = BatchId(self.batches.len() as u64);
         self.batches.push(at);
         self.n_batches[at] += 1;
-        let account = Account { id: AccountId(at as u64), user: UserId(at as u64), share, max_members };
+        let account = Account { id: AccountId(at as u64), user: UserId(user), share, max_members };
         let shard = |task: usize| ContentHash([at as u8 + 1; 32].map(|byte| byte ^ task as u8));
         let needs = (0..n_tasks).map(|task| Needs { shard: shard(task), shard_state: None }).collect();
         self.happen(Event::BatchSubmitted { batch, account, needs, replicas: Vec::new() });
@@ -177,7 +178,31 @@ impl World {
 
 fn job(share: u32, n_tasks: usize, millis: u64) -> Job {
     let (takes, pauses) = (Duration::from_millis(millis), vec![Duration::ZERO]);
-    Job { share, max_members: None, n_tasks, takes, pauses }
+    Job { user: 0, share, max_members: None, n_tasks, takes, pauses }
+}
+
+#[test]
+fn a_user_with_forty_jobs_of_high_priority_gets_no_more_than_one_with_a_single_job() {
+    let time = Duration::from_secs(60);
+    for (n_users, millis) in [(2, 2000), (3, 400)] {
+        let mut jobs = vec![job(100, 2000, millis); 40];
+        jobs.extend((1..n_users).map(|user| Job { user, ..job(1, 20_000, 200) }));
+        let mut world = World::new(&jobs);
+        world.run(Duration::from_secs(20));
+        // One lease in each slot, and one that waits; a task takes at most 1.5 times as long as the mean.
+        let longest = Duration::from_millis(millis.max(200)) * 3 / 2;
+        let slack = 2.0 * all(longest);
+        let (mut by_user, step) = (vec![0.0; n_users as usize], Duration::from_millis(100));
+        for _ in 0..time.as_millis() / step.as_millis() {
+            for (job, used) in jobs.iter().zip(world.run(step)) {
+                by_user[job.user as usize] += used;
+            }
+            let fair = by_user.iter().sum::<f64>() / n_users as f64;
+            assert!(by_user[0] <= fair + slack, "{millis} ms: {by_user:?}, fair {fair}");
+        }
+        let fair = all(time) / n_users as f64;
+        assert!((0.9..1.1).contains(&(by_user[0] / fair)), "{millis} ms: {by_user:?}, fair {fair}");
+    }
 }
 
 /// Slot time of the whole fleet in `time`, in seconds.

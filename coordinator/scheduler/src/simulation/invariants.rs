@@ -6,25 +6,32 @@
 //! - An open task is accepted once, from the process that its lease was given to; no answer to a batch that has ended is accepted.
 //! - No member holds more leases than its slots allow, and no account has more members than its maximum.
 //! - While the backlog of answers is full, only the first open task begins.
-//! - No member is assigned the replica of a task that it holds or answered while another healthy member is present.
+//! - A task and its replica go to different machines while there are several, and to different processes while there are several.
+//! - An answer of a worker that claims something has a replica that another process answers, or is accepted as unconfirmed.
 //! - A failed task is assigned to a best candidate, and a task that is one failure short of poison goes alone.
+//! - A task has at most [`MOST_ATTEMPTS`] attempts.
+//!
+//! After every event:
+//! - A lease is withdrawn if and only if its batch has ended, its task is answered, it is overdue, or a reconnected process need not go on with it.
+//! - A lease that an honest worker computes, or has an answer to, occupies a slot of its member.
+//! - A process has one member at a time.
 //!
 //! For each member that is checked:
 //! - No healthy member is idle while a task that it may have is free, or is held by suspects alone.
-//! - No member stays that was silent for `dead_after`, or has a lease as old as `lease_deadline`.
+//! - No member stays that was silent for `dead_after`, computes a lease for `lease_deadline`, or does not confirm one for `stop_grace`.
 //! - At most one member is reserved for each batch with a task that waits to go alone.
 //!
-//! A batch is done when all its tasks are, or fails for a reason that the model confirms.
+//! A batch is done when all its tasks are, or fails for a reason that the model confirms. A batch whose tasks are sound fails only if three
+//! machines failed a task, or every worker that is present is involved. The failure that ends it is never that of another task.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use shared::work::lease::{BatchId, LeaseId, TaskIndex, max_leases};
 
-use crate::MemberState;
 use crate::{
-    Account, AccountId, Action, Broken, Cause, Event, Failure, Identity, MemberId, Needs, POISON, Presence,
-    Process, Scheduler, Timeouts,
+    Account, AccountId, Action, Broken, Cause, Event, Failure, Identity, MOST_ATTEMPTS, MOST_FAILURES,
+    Machine, MemberId, MemberState, Needs, POISON, Presence, Process, Scheduler, Timeouts,
 };
 
 /// Content of a batch.
@@ -36,12 +43,22 @@ pub(super) struct Made {
     pub impossible: Option<TaskIndex>,
     /// A task that kills every process that begins it.
     pub deadly: Option<TaskIndex>,
+    /// A task that no thread finishes.
+    pub endless: Option<TaskIndex>,
+    /// A task whose answer claims something.
+    pub claiming: Option<TaskIndex>,
 }
 
 impl Made {
     /// The task itself, or the original of which it is the replica.
     pub fn original(&self, task: TaskIndex) -> TaskIndex {
         task.min(self.replica_or_itself(task))
+    }
+
+    /// Whether no worker can compute the task.
+    fn is_bad(&self, task: TaskIndex) -> bool {
+        let original = Some(self.original(task));
+        [self.impossible, self.deadly, self.endless].contains(&original)
     }
 
     fn replica_or_itself(&self, task: TaskIndex) -> TaskIndex {
@@ -55,24 +72,22 @@ struct Page {
     made: Made,
     /// While the backlog of answers is full, the only task that may begin.
     only: Option<TaskIndex>,
-    answered_by: BTreeMap<TaskIndex, (MemberId, Process)>,
-    /// Processes that leases were given to.
-    given: BTreeMap<LeaseId, Process>,
+    answered_by: BTreeMap<TaskIndex, Identity>,
+    /// Workers that leases were given to, and when.
+    given: BTreeMap<LeaseId, (Identity, Duration)>,
     /// The first task without an answer.
     first_open: TaskIndex,
-    /// Holders of each task.
-    holders: Vec<BTreeSet<MemberId>>,
+    /// Holders of each task, whose leases are not withdrawn.
+    holders: Vec<BTreeMap<MemberId, Identity>>,
     /// Tasks without holder and answer.
     free: BTreeSet<TaskIndex>,
     blame: BTreeMap<TaskIndex, Vec<Blamed>>,
-    /// Tasks in which threads of the coordinator's process are stuck.
-    given_up: BTreeSet<TaskIndex>,
 }
 
 impl Page {
     /// Whether the task may begin if it is free.
     fn may_begin(&self, task: TaskIndex) -> bool {
-        self.only.is_none_or(|only| only == task)
+        self.only.is_none_or(|only| only == task || self.made.replicas.get(&only) == Some(&task))
     }
 
     /// Whether the task goes alone, to a member that holds nothing else.
@@ -85,28 +100,38 @@ impl Page {
         self.free.iter().copied().filter(|&task| self.may_begin(task))
     }
 
-    /// Whether the member holds the replica of the task, or its process gave the replica's accepted answer.
-    fn computed_replica(&self, member: MemberId, process: Process, task: TaskIndex) -> bool {
-        self.made.replicas.get(&task).is_some_and(|replica| {
-            let answered = self.answered_by.get(replica).is_some_and(|&(_, by)| by == process);
-            answered || self.holders[replica.index()].contains(&member)
-        })
+    /// Whether the worker, or else another one on its machine, holds the task's replica or answered it: 2 or 1, or else 0.
+    fn kinship(&self, worker: &Identity, task: TaskIndex) -> u32 {
+        let Some(replica) = self.made.replicas.get(&task) else { return 0 };
+        let mut kinship = 0;
+        for other in self.holders[replica.index()].values().chain(self.answered_by.get(replica)) {
+            let is_same = if other.process == worker.process { 2 } else { 0 };
+            kinship = kinship.max(is_same.max(u32::from(other.machine == worker.machine)));
+        }
+        kinship
     }
 
     fn blame_of(&self, task: TaskIndex) -> &[Blamed] {
         self.blame.get(&task).map_or(&[], |blame| &blame[..])
     }
 
-    /// Rank of the member for a task that has failed before; the least is the best.
-    fn rank(&self, id: MemberId, known: &Known, is_proven: bool, task: TaskIndex) -> u32 {
-        let Identity { process, machine } = &known.identity;
+    /// Involvement of the worker in the failures of the task: 3 if it failed the task; 2 if it joined later than another worker on its machine
+    /// failed the task, and 1 if it was there before; else 0.
+    fn involvement(&self, known: &Known, task: TaskIndex) -> u32 {
         let blame = self.blame_of(task);
-        let followed = |blamed: &Blamed| blamed.identity.machine == *machine && blamed.at <= known.joined;
-        match () {
-            () if blame.iter().any(|blamed| blamed.identity.process == *process) => 3,
-            () if !is_proven && blame.iter().any(followed) => 2,
-            () => u32::from(self.computed_replica(id, *process, task)),
+        let is_late = blame.first().is_some_and(|first| known.joined >= first.at);
+        let failed = |blamed: &Blamed| blamed.identity.process == known.identity.process;
+        let on_machine = |blamed: &Blamed| blamed.identity.machine == known.identity.machine;
+        match (blame.iter().any(failed), blame.iter().any(on_machine)) {
+            (true, _) => 3,
+            (false, true) => 1 + u32::from(is_late),
+            (false, false) => 0,
         }
+    }
+
+    /// Rank of the member for a task that has failed before; the least is the best.
+    fn rank(&self, known: &Known, task: TaskIndex) -> (u32, u32) {
+        (self.involvement(known, task), self.kinship(&known.identity, task))
     }
 
     fn drop_holder(&mut self, member: MemberId, task: TaskIndex) {
@@ -122,14 +147,22 @@ impl Page {
 struct Blamed {
     at: Duration,
     identity: Identity,
-    is_proven: bool,
+    /// Whether it reported the failure, so that nothing was lost.
+    is_report: bool,
+    /// Whether another task that it held may be to blame.
+    is_doubtful: bool,
 }
 
 /// A lease of a member.
+#[derive(Clone)]
 struct Held {
     since: Duration,
-    account: AccountId,
+    /// Time at which a thread began.
+    begun: Option<Duration>,
+    /// `None` if the account is not charged: a lease of an earlier connection that is not needed.
+    account: Option<AccountId>,
     alone: bool,
+    withdrawn: Option<Duration>,
 }
 
 /// State of a member as the coordinator should know it.
@@ -143,6 +176,14 @@ struct Known {
     held: BTreeMap<LeaseId, Held>,
 }
 
+impl Known {
+    /// Adds a lease, which begins if fewer than `limit` are held.
+    fn add(&mut self, lease: LeaseId, held: Held, limit: usize) {
+        let begun = (self.held.len() < limit).then_some(held.since);
+        self.held.insert(lease, Held { begun, ..held });
+    }
+}
+
 /// Kinds of accepted answers.
 pub(super) enum Accepted {
     /// The answer to a task without an answered replica.
@@ -154,8 +195,14 @@ pub(super) enum Accepted {
 pub(super) struct Invariants {
     timeouts: Timeouts,
     known: BTreeMap<MemberId, Known>,
-    /// Process of every member, past or present.
-    processes: BTreeMap<MemberId, Process>,
+    /// Worker of every member, past or present.
+    workers: BTreeMap<MemberId, Identity>,
+    /// The member that joins in this event, and the earlier one of its process.
+    joining: Option<(MemberId, Option<MemberId>)>,
+    /// Leases of earlier connections that this member holds again.
+    adopted: Vec<LeaseId>,
+    /// Whether the answer of this event claims something.
+    claims: bool,
     /// Processes with an accepted answer.
     proven: BTreeSet<Process>,
     /// Open batches.
@@ -171,7 +218,10 @@ impl Invariants {
         Invariants {
             timeouts,
             known: BTreeMap::new(),
-            processes: BTreeMap::new(),
+            workers: BTreeMap::new(),
+            joining: None,
+            adopted: Vec::new(),
+            claims: false,
             proven: BTreeSet::new(),
             batches: BTreeMap::new(),
             assembled: false,
@@ -189,10 +239,9 @@ impl Invariants {
             answered_by: BTreeMap::new(),
             given: BTreeMap::new(),
             first_open: TaskIndex(0),
-            holders: vec![BTreeSet::new(); n_tasks],
+            holders: vec![BTreeMap::new(); n_tasks],
             free: (0..n_tasks as u32).map(TaskIndex).collect(),
             blame: BTreeMap::new(),
-            given_up: BTreeSet::new(),
         };
         self.batches.insert(batch, page);
     }
@@ -200,7 +249,7 @@ impl Invariants {
     /// Records that a new scheduler without members replaces the old one.
     pub fn begin_anew(&mut self) {
         self.known.clear();
-        self.processes.clear();
+        self.workers.clear();
         self.proven.clear();
         self.batches.clear();
         self.assembled = false;
@@ -211,8 +260,22 @@ impl Invariants {
         self.paused = true;
         for member in self.known.values_mut() {
             member.heard = now;
-            member.held.values_mut().for_each(|held| held.since += pause);
+            for held in member.held.values_mut() {
+                held.since += pause;
+                (held.begun, held.withdrawn) =
+                    (held.begun.map(|at| at + pause), held.withdrawn.map(|at| at + pause));
+            }
         }
+    }
+
+    /// Leases of a present member.
+    pub fn held_by(&self, member: MemberId) -> Option<BTreeSet<LeaseId>> {
+        Some(self.known.get(&member)?.held.keys().copied().collect())
+    }
+
+    /// Whether the coordinator was ever stopped.
+    pub fn is_paused(&self) -> bool {
+        self.paused
     }
 
     /// Present members.
@@ -247,41 +310,52 @@ impl Invariants {
         held.get(start.checked_rem(held.len())?).copied()
     }
 
-    /// Whether there is a task for that process when it joins, and other members are present.
-    pub fn is_in_work(&self, process: Process) -> bool {
+    /// Whether there is a task for that worker when it joins, and other members are present.
+    pub fn is_in_work(&self, worker: &Identity) -> bool {
         let has_room = |page: &Page| {
             let most = page.account.max_members.unwrap_or(usize::MAX);
             self.n_holders(page.account.id) < most.max(1)
         };
-        let is_for_all = |page: &Page, task: TaskIndex| {
-            let replica = page.made.replicas.get(&task).and_then(|replica| page.answered_by.get(replica));
-            page.blame_of(task).is_empty() && replica.is_none_or(|&(_, by)| by != process)
-        };
+        let is_for_all =
+            |page: &Page, task: TaskIndex| page.blame_of(task).is_empty() && page.kinship(worker, task) == 0;
         let has_task = |page: &Page| page.ready().any(|task| is_for_all(page, task));
         self.assembled && self.batches.values().any(|page| has_task(page) && has_room(page))
     }
 
     /// Records an event; returns the member that it concerns.
     pub fn enter(&mut self, now: Duration, event: &Event) -> Option<MemberId> {
+        (self.joining, self.claims) = (None, false);
+        self.adopted.clear();
         match event {
-            Event::MemberJoined { member, identity, slots, watched, .. } => {
+            Event::MemberJoined { member, identity, slots, watched, running, .. } => {
+                let mut others =
+                    self.known.iter().filter(|(_, known)| known.identity.process == identity.process);
+                let earlier = others.next().map(|(&id, _)| id);
+                self.joining = Some((*member, earlier));
+                if let Some(earlier) = earlier {
+                    self.lose(now, earlier, running);
+                }
                 let (identity, slots, watched, held) = (identity.clone(), *slots, *watched, BTreeMap::new());
-                self.processes.insert(*member, identity.process);
+                self.workers.insert(*member, identity.clone());
                 let known = Known { identity, joined: now, slots, watched, heard: now, held };
                 self.known.insert(*member, known);
                 self.assembled |= self.known.len() >= self.timeouts.min_members;
+                running.iter().take(max_leases(slots)).for_each(|&lease| self.adopt(now, *member, lease));
                 return Some(*member);
             }
-            Event::MemberLost { member, cause } => {
-                self.lose(now, *member, cause);
+            Event::MemberLost { member, .. } => {
+                self.lose(now, *member, &[]);
                 return Some(*member);
             }
             Event::Answered { member, lease, .. }
             | Event::Failed { member, lease, .. }
             | Event::Withdrawn { member, lease } => {
-                let held = self.release(*member, *lease);
-                if matches!(event, Event::Failed { .. }) && held {
-                    self.blame(now, *member, *lease);
+                self.claims = matches!(event, Event::Answered { claims: true, .. });
+                let held = self.release(now, *member, *lease);
+                if !matches!(event, Event::Answered { .. })
+                    && let Some(held) = held.filter(|held| held.withdrawn.is_none())
+                {
+                    self.blame(now, *member, *lease, &held, true);
                 }
                 self.hear(now, *member);
                 return Some(*member);
@@ -310,89 +384,165 @@ impl Invariants {
         }
     }
 
-    /// Removes the slots of threads of the coordinator's process that are stuck for too long.
+    /// Removes the slots of threads of the coordinator's process that do not stop.
     fn give_up_threads(&mut self, now: Duration) {
-        let deadline = self.timeouts.lease_deadline;
-        let threads = self.known.iter_mut().filter(|(_, known)| !known.watched);
+        let grace = self.timeouts.stop_grace;
         let mut stuck = Vec::new();
-        for (&id, known) in threads {
-            let overdue = known.held.iter().filter(|(_, held)| now >= held.since + deadline);
-            let overdue: Vec<LeaseId> = overdue.map(|(&lease, _)| lease).take(known.slots as usize).collect();
-            known.slots -= overdue.len() as u32;
-            stuck.extend(overdue.into_iter().map(|lease| (id, lease)));
+        for (&id, known) in self.known.iter_mut().filter(|(_, known)| !known.watched) {
+            let is_stuck = |held: &Held| held.withdrawn.is_some_and(|withdrawn| now >= withdrawn + grace);
+            let leases = known.held.iter().filter(|(_, held)| is_stuck(held)).map(|(&lease, _)| lease);
+            let leases: Vec<LeaseId> = leases.take(known.slots as usize).collect();
+            known.slots -= leases.len() as u32;
+            stuck.extend(leases.into_iter().map(|lease| (id, lease)));
         }
         for (id, lease) in stuck {
-            self.release(id, lease);
-            if let Some(page) = self.batches.get_mut(&lease.batch) {
-                page.given_up.extend([lease.task, page.made.replica_or_itself(lease.task)]);
+            self.release(now, id, lease);
+        }
+    }
+
+    /// Adds a lease that the worker of a new member was given earlier.
+    fn adopt(&mut self, now: Duration, member: MemberId, lease: LeaseId) {
+        let admits = self.batches.get(&lease.batch).is_some_and(|page| self.admits(page.account, member));
+        let Some(known) = self.known.get_mut(&member).filter(|known| !known.held.contains_key(&lease)) else {
+            return;
+        };
+        let mut held = Held { since: now, begun: None, account: None, alone: false, withdrawn: None };
+        if let Some(page) = self.batches.get_mut(&lease.batch) {
+            let given = page.given.get(&lease).filter(|(worker, _)| worker.process == known.identity.process);
+            let Some(&(_, at)) = given else { return };
+            let is_open = !page.answered_by.contains_key(&lease.task);
+            let is_young = now < at + self.timeouts.lease_deadline;
+            let holders = &mut page.holders[lease.task.index()];
+            if is_open && is_young && admits && !holders.contains_key(&member) {
+                (held.since, held.account) = (at, Some(page.account.id));
+                holders.insert(member, known.identity.clone());
+                page.free.remove(&lease.task);
             }
         }
+        known.held.insert(lease, held);
+        self.adopted.push(lease);
     }
 
-    /// Removes the lease from the member; returns whether it held it.
-    fn release(&mut self, member: MemberId, lease: LeaseId) -> bool {
-        let Some(known) = self.known.get_mut(&member) else { return false };
-        let held = known.held.remove(&lease).is_some();
-        if let Some(page) = self.batches.get_mut(&lease.batch).filter(|_| held) {
+    /// Records which of the adopted leases of a new member a thread computes.
+    pub fn begin_adopted(&mut self, member: MemberId, on_probation: bool) {
+        let limit = self.limit(member, on_probation);
+        let Some(known) = self.known.get_mut(&member) else { return };
+        for lease in self.adopted.drain(..).take(limit) {
+            known.held.entry(lease).and_modify(|held| held.begun = Some(held.since));
+        }
+    }
+
+    /// Removes the lease from the member; returns it if it held it.
+    fn release(&mut self, now: Duration, member: MemberId, lease: LeaseId) -> Option<Held> {
+        let known = self.known.get_mut(&member)?;
+        let held = known.held.remove(&lease)?;
+        if let Some(next) =
+            known.held.values_mut().find(|held| held.begun.is_none()).filter(|_| held.begun.is_some())
+        {
+            next.begun = Some(now);
+        }
+        if let Some(page) = self.batches.get_mut(&lease.batch).filter(|_| held.withdrawn.is_none()) {
             page.drop_holder(member, lease.task);
         }
-        held
+        Some(held)
     }
 
-    /// Records that the holder of the lease reported a failure.
-    fn blame(&mut self, at: Duration, member: MemberId, lease: LeaseId) {
+    /// Records that the holder of the lease reported a failure, or did not end in time.
+    fn blame(&mut self, at: Duration, member: MemberId, lease: LeaseId, held: &Held, is_report: bool) {
         let Some(known) = self.known.get(&member) else { return };
-        let (identity, is_proven) = (known.identity.clone(), self.is_proven(known));
-        let page = self.batches.get_mut(&lease.batch);
+        let identity = known.identity.clone();
+        let page = self.batches.get_mut(&lease.batch).filter(|_| held.withdrawn.is_none());
         if let Some(page) = page.filter(|page| !page.answered_by.contains_key(&lease.task)) {
-            page.blame.entry(lease.task).or_default().push(Blamed { at, identity, is_proven });
+            let blamed = Blamed { at, identity, is_report, is_doubtful: false };
+            page.blame.entry(lease.task).or_default().push(blamed);
         }
+    }
+
+    /// Checks and records that a lease is withdrawn.
+    pub fn withdraw(&mut self, now: Duration, member: MemberId, lease: LeaseId) -> Result<(), Broken> {
+        let Some(held) = self.known.get_mut(&member).and_then(|known| known.held.get_mut(&lease)) else {
+            return Err(format!("{lease} is withdrawn from {member:?}, which does not hold it").into());
+        };
+        let before = held.clone();
+        if held.withdrawn.replace(now).is_some() {
+            return Err(format!("{lease} is withdrawn twice").into());
+        }
+        let is_void = before.account.is_none() && self.joining.is_some_and(|(joining, _)| joining == member);
+        let Some(page) = self.batches.get_mut(&lease.batch) else { return Ok(()) };
+        if is_void || page.answered_by.contains_key(&lease.task) {
+            return Ok(());
+        }
+        if !self.paused && before.begun.is_none_or(|begun| now < begun + self.timeouts.lease_deadline) {
+            return Err(format!("{lease} is withdrawn without reason").into());
+        }
+        page.drop_holder(member, lease.task);
+        self.blame(now, member, lease, &before, false);
+        Ok(())
+    }
+
+    /// Checks that each lease is withdrawn whose answer is not needed.
+    pub fn check_withdrawn(&self) -> Result<(), Broken> {
+        for (id, known) in &self.known {
+            for (lease, held) in known.held.iter().filter(|(_, held)| held.withdrawn.is_none()) {
+                let is_open = |page: &Page| !page.answered_by.contains_key(&lease.task);
+                if held.account.is_none() || !self.batches.get(&lease.batch).is_some_and(is_open) {
+                    return Err(format!("{id:?} still computes {lease}, which is not needed").into());
+                }
+            }
+        }
+        Ok(())
     }
 
     fn is_proven(&self, known: &Known) -> bool {
         !known.watched || self.proven.contains(&known.identity.process)
     }
 
-    /// Records that the member is gone.
-    fn lose(&mut self, at: Duration, member: MemberId, cause: &Cause) {
+    /// Records that the member is gone; its process still computes the `running` leases if it has connected again.
+    fn lose(&mut self, at: Duration, member: MemberId, running: &[LeaseId]) {
         let Some(known) = self.known.remove(&member) else { return };
-        let is_proven = self.is_proven(&known);
+        let n_held = known.held.len();
         for (lease, held) in known.held {
-            let Some(page) = self.batches.get_mut(&lease.batch) else { continue };
+            let Some(page) = self.batches.get_mut(&lease.batch).filter(|_| held.withdrawn.is_none()) else {
+                continue;
+            };
             page.drop_holder(member, lease.task);
-            if *cause != Cause::Left {
-                let blame = page.blame.entry(lease.task).or_default();
-                if held.alone || blame.len() < POISON - 1 {
-                    blame.push(Blamed { at, identity: known.identity.clone(), is_proven });
-                }
+            let is_young = at < held.since + self.timeouts.lease_deadline;
+            let goes_on = running.contains(&lease) && is_young && !held.alone;
+            let blame = page.blame.entry(lease.task).or_default();
+            if !goes_on && (held.alone || blame.len() < POISON - 1) {
+                let (identity, is_doubtful) = (known.identity.clone(), n_held > 1);
+                blame.push(Blamed { at, identity, is_report: false, is_doubtful });
             }
         }
     }
 
     /// Checks that the coordinator had a reason to remove the member.
     pub fn forget(&mut self, now: Duration, member: MemberId, cause: &Cause) -> Result<(), Broken> {
+        if self.joining.is_some_and(|(_, earlier)| earlier == Some(member)) {
+            return Ok(());
+        }
         let known = self.known.get(&member).ok_or(format!("{member:?} is removed twice"))?;
         let since = match cause {
             Cause::Silent(_) => known.heard + self.timeouts.dead_after,
             Cause::NotHolder { lease } => {
                 let given = self.batches.get(&lease.batch).and_then(|page| page.given.get(lease));
-                if given == Some(&known.identity.process) {
+                if given.is_some_and(|(worker, _)| worker.process == known.identity.process) {
                     return Err(format!("{member:?} is removed for {lease}, which was given to it").into());
                 }
                 now
             }
             // The leases of threads are given up already.
-            Cause::Overdue { .. } if !known.watched => now,
-            Cause::Overdue { .. } => {
-                let oldest = known.held.values().map(|held| held.since).min();
-                oldest.ok_or("a member without a lease is overdue")? + self.timeouts.lease_deadline
+            Cause::Stuck { .. } if !known.watched => now,
+            Cause::Stuck { .. } => {
+                let first = known.held.values().filter_map(|held| held.withdrawn).min();
+                first.ok_or("a member without a withdrawn lease is stuck")? + self.timeouts.stop_grace
             }
             other => return Err(format!("{member:?} is forgotten, for it {other}").into()),
         };
         if now < since && !self.paused {
             return Err(format!("{member:?} is removed too early: {cause}").into());
         }
-        self.lose(now, member, cause);
+        self.lose(now, member, &[]);
         Ok(())
     }
 
@@ -404,21 +554,24 @@ impl Invariants {
         lease: LeaseId,
         scheduler: &Scheduler,
     ) -> Result<(), Broken> {
-        let is_only = !self.has_other_healthy(member, scheduler);
+        let limit =
+            self.limit(member, scheduler.member(member).is_some_and(|presence| presence.on_probation));
         let page = self.batches.get(&lease.batch).ok_or(format!("{lease} is of no open batch"))?;
         let (account, alone) = (page.account, page.goes_alone(lease.task));
         let known =
             self.known.get(&member).ok_or(format!("{lease} was assigned to {member:?}, which is gone"))?;
-        let process = known.identity.process;
+        let worker = known.identity.clone();
+        if lease.attempt.0 as usize >= MOST_ATTEMPTS {
+            return Err(format!("{lease} is one attempt too many").into());
+        }
         if !page.blame_of(lease.task).is_empty() {
             if !self.ranks_best(member, page, lease.task, scheduler) {
                 return Err(format!("{member:?} is assigned {lease}, but another member ranks better").into());
             }
-        } else if page.computed_replica(member, process, lease.task)
-            && !is_only
-            && account.max_members != Some(1)
-        {
-            return Err(format!("{member:?} is assigned {lease}, but holds or answered its replica").into());
+        } else if !self.is_kin_enough(member, page, lease.task, scheduler) {
+            return Err(
+                format!("{member:?} is assigned {lease}, but it or its machine has the replica").into()
+            );
         }
         if page.free.contains(&lease.task) && !page.may_begin(lease.task) {
             return Err(format!("{lease} begins while the backlog of answers is full").into());
@@ -433,7 +586,8 @@ impl Invariants {
                 format!("{lease} does not go alone as it should, or is beside a lease that does").into()
             );
         }
-        known.held.insert(lease, Held { since: now, account: account.id, alone });
+        let held = Held { since: now, begun: None, account: Some(account.id), alone, withdrawn: None };
+        known.add(lease, held, limit);
         if known.held.len() > max_leases(known.slots) {
             return Err(
                 format!("{member:?} holds {} leases in {} slots", known.held.len(), known.slots).into()
@@ -441,30 +595,70 @@ impl Invariants {
         }
         if let Some(page) = self.batches.get_mut(&lease.batch) {
             page.free.remove(&lease.task);
-            page.holders[lease.task.index()].insert(member);
-            page.given.insert(lease, process);
+            page.holders[lease.task.index()].insert(member, worker.clone());
+            page.given.insert(lease, (worker, now));
         }
         Ok(())
     }
 
+    /// Checks and records that a replica of the task of a claiming answer is appended.
+    pub fn confirm(&mut self, batch: BatchId, task: TaskIndex, replica: TaskIndex) -> Result<(), Broken> {
+        let page = self.batches.get_mut(&batch).ok_or("a batch that is not open is confirmed")?;
+        let is_right = self.claims
+            && replica.index() == page.made.needs.len()
+            && !page.made.replicas.contains_key(&task)
+            && !page.answered_by.contains_key(&task);
+        if !is_right {
+            return Err(format!("{task:?} of {batch:?} is confirmed without need").into());
+        }
+        page.made.replicas.extend([(task, replica), (replica, task)]);
+        page.made.needs.push(page.made.needs[task.index()]);
+        page.holders.push(BTreeMap::new());
+        page.free.insert(replica);
+        Ok(())
+    }
+
     /// Checks and records an accepted answer.
-    pub fn accept(&mut self, member: MemberId, lease: LeaseId) -> Result<Accepted, Broken> {
+    pub fn accept(
+        &mut self,
+        member: MemberId,
+        lease: LeaseId,
+        unconfirmed: bool,
+        scheduler: &Scheduler,
+    ) -> Result<Accepted, Broken> {
+        let has_other = self.has_other_healthy(member, scheduler);
+        let is_local = self.known.get(&member).is_some_and(|known| !known.watched);
+        let claims = self.claims && !is_local;
         let page = self.batches.get_mut(&lease.batch);
         let Some(page) = page.filter(|page| !page.answered_by.contains_key(&lease.task)) else {
             return Err(format!("{lease} was accepted twice, or late").into());
         };
-        let process = self.processes.get(&member).copied();
-        let Some(process) = process.filter(|process| page.given.get(&lease) == Some(process)) else {
+        let given = page.given.get(&lease).map(|(worker, _)| worker.process);
+        let worker = self.workers.get(&member).filter(|worker| given == Some(worker.process)).cloned();
+        let Some(worker) = worker else {
             return Err(format!("{lease} was answered by {member:?}, but given to another member").into());
         };
+        let process = worker.process;
+        let replica = page.made.replicas.get(&lease.task);
+        let is_own = replica.and_then(|replica| page.answered_by.get(replica)).map(|by| by.process) == given;
+        if unconfirmed != (claims && (replica.is_none() || is_own)) {
+            return Err(format!(
+                "{lease} claims something, {claims}; accepted as unconfirmed, {unconfirmed}"
+            )
+            .into());
+        }
+        if unconfirmed && replica.is_none() && has_other && page.account.max_members != Some(1) {
+            return Err(format!("{lease} is unconfirmed, and another worker could confirm it").into());
+        }
         self.proven.insert(process);
-        page.answered_by.insert(lease.task, (member, process));
+        page.answered_by.insert(lease.task, worker);
         page.free.remove(&lease.task);
+        page.holders[lease.task.index()].clear();
         while page.answered_by.contains_key(&page.first_open) {
             page.first_open.0 += 1;
         }
         let replica = page.made.replicas.get(&lease.task).and_then(|replica| page.answered_by.get(replica));
-        Ok(replica.map_or(Accepted::Task, |&(_, auditor)| Accepted::Pair { by_two: auditor != process }))
+        Ok(replica.map_or(Accepted::Task, |auditor| Accepted::Pair { by_two: auditor.process != process }))
     }
 
     /// Checks a discarded answer.
@@ -491,15 +685,9 @@ impl Invariants {
                     replicas.into_iter().any(|task| self.is_hopeless(&page, task, scheduler))
                 };
                 let is_confirmed = match failure {
-                    Failure::Poison { task, .. } => is_hopeless(task),
+                    Failure::GivenUp { task, .. } => is_hopeless(task),
                     Failure::NoMembers { .. } => self.known.is_empty(),
-                    Failure::Overdue { task, .. } => page.given_up.contains(task),
-                    Failure::Task { task, .. }
-                        if self.has_threads() && page.made.impossible == Some(*task) =>
-                    {
-                        true
-                    }
-                    Failure::Task { task, .. } => is_hopeless(task),
+                    Failure::Task { task, .. } => self.has_threads() && page.made.impossible == Some(*task),
                 };
                 if is_confirmed {
                     Ok(())
@@ -522,8 +710,16 @@ impl Invariants {
             return Err(format!("{id:?} is kept, silent since {heard:?}").into());
         }
         let deadline = self.timeouts.lease_deadline;
-        if *watched && held.values().any(|held| now > held.since + deadline) {
-            return Err(format!("{id:?} is kept with a lease older than {deadline:?}").into());
+        let is_overdue =
+            |held: &Held| held.withdrawn.is_none() && held.begun.is_some_and(|begun| now > begun + deadline);
+        if held.values().any(is_overdue) {
+            return Err(format!("{id:?} computes a lease for longer than {deadline:?}").into());
+        }
+        let grace = self.timeouts.stop_grace;
+        if held.values().any(|held| held.withdrawn.is_some_and(|withdrawn| now > withdrawn + grace)) {
+            return Err(
+                format!("{id:?} does not confirm the end of a lease for longer than {grace:?}").into()
+            );
         }
         if !self.has_free_slot(id, scheduler) {
             return Ok(());
@@ -543,7 +739,9 @@ impl Invariants {
         let held = suspects.flat_map(|(_, known)| known.held.keys());
         let waiting = held.filter_map(|lease| Some((self.batches.get(&lease.batch)?, lease.task)));
         let lone = |(page, task): &(&Page, TaskIndex)| {
-            page.holders[task.index()].len() == 1 && !page.answered_by.contains_key(task)
+            page.holders[task.index()].len() == 1
+                && !page.answered_by.contains_key(task)
+                && !page.goes_alone(*task)
         };
         let lone: Vec<(&Page, TaskIndex)> = waiting.filter(lone).collect();
         if lone.is_empty() {
@@ -573,59 +771,88 @@ impl Invariants {
         let (Some(known), Some(presence)) = (self.known.get(&id), scheduler.member(id)) else {
             return false;
         };
-        let limit = match known.slots as usize {
-            _ if presence.on_probation => 1,
-            slots if self.is_proven(known) || self.known.len() == 1 => slots,
-            slots => slots.min(2),
-        };
+        let limit = self.limit(id, presence.on_probation);
         let excused = presence.is_reserved || known.held.values().any(|held| held.alone);
         let is_healthy = presence.state == MemberState::Healthy;
         self.assembled && known.held.len() < limit && is_healthy && !excused
     }
 
+    /// Number of leases that the member may hold in slots.
+    fn limit(&self, id: MemberId, on_probation: bool) -> usize {
+        let Some(known) = self.known.get(&id) else { return 0 };
+        match known.slots as usize {
+            _ if on_probation => 1,
+            slots if self.is_proven(known) || self.known.len() == 1 => slots,
+            slots => slots.min(2),
+        }
+    }
+
+    /// Whether the member is far enough from the workers of the task's replica.
+    fn is_kin_enough(&self, id: MemberId, page: &Page, task: TaskIndex, scheduler: &Scheduler) -> bool {
+        let to_one = || page.account.max_members == Some(1) || !self.has_other_healthy(id, scheduler);
+        match page.kinship(&self.known[&id].identity, task) {
+            0 => true,
+            1 => self.has_one_machine(scheduler) || to_one(),
+            _ => to_one(),
+        }
+    }
+
+    /// Whether all healthy members are on one machine.
+    fn has_one_machine(&self, scheduler: &Scheduler) -> bool {
+        let is_healthy = |id: &MemberId| state(*id, scheduler) == Some(MemberState::Healthy);
+        let healthy = self.known.iter().filter(|(id, _)| is_healthy(id));
+        let machines: BTreeSet<&Machine> = healthy.map(|(_, known)| &known.identity.machine).collect();
+        machines.len() == 1
+    }
+
     /// Whether the member, which has a free slot and does not hold the task, may be assigned it.
     fn may(&self, id: MemberId, page: &Page, task: TaskIndex, scheduler: &Scheduler) -> bool {
-        let to_one = page.account.max_members == Some(1) || !self.has_other_healthy(id, scheduler);
         let alone = !page.goes_alone(task) || self.known[&id].held.is_empty();
         let suits = || match page.blame_of(task) {
-            [] => to_one || !page.computed_replica(id, self.known[&id].identity.process, task),
+            [] => self.is_kin_enough(id, page, task, scheduler),
             _ => self.ranks_best(id, page, task, scheduler),
         };
         alone && self.admits(page.account, id) && suits()
     }
 
-    /// Ids and ranks of the members that may hold the task.
+    /// Ranks of the members that could have the task at some time.
     fn ranks<'a>(
         &'a self,
         page: &'a Page,
         task: TaskIndex,
         scheduler: &'a Scheduler,
-    ) -> impl Iterator<Item = (MemberId, u32)> + 'a {
-        let stays = |&id: &MemberId| state(id, scheduler) != Some(MemberState::Draining);
-        let may =
-            move |&id: &MemberId| self.admits(page.account, id) && !page.holders[task.index()].contains(&id);
-        self.members().filter(stays).filter(may).map(move |id| {
-            let known = &self.known[&id];
-            (id, page.rank(id, known, self.is_proven(known), task))
-        })
+    ) -> impl Iterator<Item = (u32, u32)> + 'a {
+        let stays = |id: MemberId| state(id, scheduler) != Some(MemberState::Draining);
+        let may = move |id: MemberId| stays(id) && !page.holders[task.index()].contains_key(&id);
+        self.known.iter().filter(move |(id, _)| may(**id)).map(move |(_, known)| page.rank(known, task))
     }
 
     /// Whether no other member ranks better for a task that has failed before.
     fn ranks_best(&self, id: MemberId, page: &Page, task: TaskIndex, scheduler: &Scheduler) -> bool {
-        let known = &self.known[&id];
-        let own = page.rank(id, known, self.is_proven(known), task);
-        self.ranks(page, task, scheduler).all(|(_, other)| own <= other)
+        let own = page.rank(&self.known[&id], task);
+        self.ranks(page, task, scheduler).all(|other| own <= other)
     }
 
-    /// Whether enough different workers have failed the task, or it has failed often enough and all present members are involved.
+    /// Whether there is a reason to give up the task. If it is sound, three machines failed it, or all that are present are involved. The last
+    /// failure is its own.
     fn is_hopeless(&self, page: &Page, task: TaskIndex, scheduler: &Scheduler) -> bool {
         let blame = page.blame_of(task);
-        let proven = blame.iter().filter(|blamed| blamed.is_proven).map(|blamed| blamed.identity.process);
-        let strangers =
-            blame.iter().filter(|blamed| !blamed.is_proven).map(|blamed| &blamed.identity.machine);
-        let n_workers = proven.collect::<BTreeSet<_>>().len() + strangers.collect::<BTreeSet<_>>().len();
-        let could_try = |(_, rank)| rank < 2;
-        n_workers >= POISON || blame.len() >= POISON && !self.ranks(page, task, scheduler).any(could_try)
+        let Some(last) = blame.last().filter(|last| !last.is_doubtful) else { return false };
+        let machines = |is: fn(&&Blamed) -> bool| {
+            blame.iter().filter(is).map(|blamed| &blamed.identity.machine).collect::<BTreeSet<_>>().len()
+        };
+        let has =
+            |involvement: u32| self.ranks(page, task, scheduler).any(|(involved, _)| involved <= involvement);
+        // A thread of the coordinator's process does not end.
+        if is_thread(&last.identity) && !last.is_report && !has(0) {
+            return true;
+        }
+        if !page.made.is_bad(task) && machines(|_| true) < POISON && has(0) {
+            return false;
+        }
+        machines(|blamed| !blamed.is_report) >= POISON
+            || blame.len() >= MOST_FAILURES
+            || blame.len() >= POISON && !has(1)
     }
 
     fn has_threads(&self) -> bool {
@@ -634,13 +861,13 @@ impl Invariants {
 
     /// Whether the member may hold leases of the account.
     fn admits(&self, account: Account, id: MemberId) -> bool {
-        let holds = |known: &Known| known.held.values().any(|held| held.account == account.id);
+        let holds = |known: &Known| known.held.values().any(|held| held.account == Some(account.id));
         let Some(most) = account.max_members else { return true };
         self.known.get(&id).is_some_and(holds) || self.n_holders(account.id) < most
     }
 
     fn n_holders(&self, account: AccountId) -> usize {
-        let holds = |known: &&Known| known.held.values().any(|held| held.account == account);
+        let holds = |known: &&Known| known.held.values().any(|held| held.account == Some(account));
         self.known.values().filter(holds).count()
     }
 
@@ -648,6 +875,11 @@ impl Invariants {
         let is_healthy = |id| state(id, scheduler) == Some(MemberState::Healthy);
         self.members().any(|other| other != member && is_healthy(other))
     }
+}
+
+/// Whether the worker is the threads of the coordinator's process.
+fn is_thread(worker: &Identity) -> bool {
+    matches!(worker.process, Process::Unnamed(_))
 }
 
 fn state(member: MemberId, scheduler: &Scheduler) -> Option<MemberState> {

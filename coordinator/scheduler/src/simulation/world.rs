@@ -1,5 +1,7 @@
-//! The environment of a simulated scheduler. Jobs submit one batch after the other, pause, and are cancelled. Workers join, compute,
-//! stall, get stuck, crash, leave, lie and reconnect. The network delays, reorders and repeats messages. The coordinator is stopped for a
+//! The environment of a simulated scheduler. Jobs of several users submit one batch after the other, pause, and are cancelled. Workers join,
+//! several on a machine; they compute, stall, get stuck, crash, leave and reconnect. Some threads that are stuck obey a withdrawal, some do
+//! not. Some workers lie: they claim something in their answers, answer twice, answer for others, report failures, and that they stopped what
+//! they still compute, and name leases that were never given to them. The network delays, reorders and repeats messages. The coordinator is stopped for a
 //! while, or restarts.
 //!
 //! After every event the [`Invariants`] and [`Scheduler::check`] are checked. In large worlds only the members concerned are checked after
@@ -11,13 +13,13 @@ use std::time::Duration;
 
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use shared::work::lease::{Attempt, BatchId, InstanceId, LeaseId, TaskIndex};
+use shared::work::lease::{Attempt, BatchId, InstanceId, LeaseId, TaskIndex, max_leases};
 use shared::work::task::ContentHash;
 
 use super::invariants::{Accepted, Invariants, Made};
 use crate::{
-    Account, AccountId, Action, Broken, Cause, Event, Failure, Identity, Machine, MemberId, Needs, Process,
-    Scheduler, Timeouts, UserId,
+    Account, AccountId, Action, Broken, Cause, Event, Failure, Fault, Identity, Machine, MemberId, Needs,
+    Process, Scheduler, Timeouts, UserId,
 };
 
 /// Size of a world.
@@ -46,10 +48,14 @@ pub(super) struct Tally {
     events: u64,
     batches: u64,
     done: u64,
-    poisoned: u64,
+    given_up: u64,
+    unending: u64,
     deserted: u64,
-    overdue: u64,
     impossible: u64,
+    withdrawn: u64,
+    adopted: u64,
+    confirmed: u64,
+    unconfirmed: u64,
     accepted: u64,
     discarded: u64,
     losses: BTreeMap<&'static str, u64>,
@@ -72,10 +78,14 @@ impl Tally {
         self.events += other.events;
         self.batches += other.batches;
         self.done += other.done;
-        self.poisoned += other.poisoned;
+        self.given_up += other.given_up;
+        self.unending += other.unending;
         self.deserted += other.deserted;
-        self.overdue += other.overdue;
         self.impossible += other.impossible;
+        self.withdrawn += other.withdrawn;
+        self.adopted += other.adopted;
+        self.confirmed += other.confirmed;
+        self.unconfirmed += other.unconfirmed;
         self.accepted += other.accepted;
         self.discarded += other.discarded;
         for (kind, count) in &other.losses {
@@ -99,13 +109,17 @@ impl Tally {
     pub fn check(&self) {
         assert!(self.done * 10 >= self.batches * 9, "too few batches were done");
         let happened = [
-            ("poison", self.poisoned),
+            ("tasks that are given up", self.given_up),
+            ("tasks without an end", self.unending),
             ("desertion", self.deserted),
-            ("stuck threads", self.overdue),
+            ("withdrawn leases", self.withdrawn),
+            ("leases of earlier connections", self.adopted),
+            ("confirmed claims", self.confirmed),
+            ("claims that nobody could confirm", self.unconfirmed),
             ("impossible tasks", self.impossible),
             ("answers to leases of other members", self.losses.get("protocol").copied().unwrap_or(0)),
             ("answers of processes that reconnected", self.resumed),
-            ("stuck members", self.losses.get("overdue").copied().unwrap_or(0)),
+            ("stuck members", self.losses.get("stuck").copied().unwrap_or(0)),
             ("silent members", self.losses.get("silent").copied().unwrap_or(0)),
             ("late answers", self.discarded),
             ("returns", self.rejoins),
@@ -129,14 +143,26 @@ impl Tally {
 /// A worker's process, over all its connections.
 struct Worker {
     slots: u32,
-    /// Whether it answers leases of other members, and reports failures without reason.
     lies: bool,
     /// Time until which it does nothing.
     stalled: Duration,
     /// Its current member.
     member: Option<MemberId>,
+    /// Leases that it computes, or has answers to that the coordinator does not have.
+    leases: BTreeMap<LeaseId, Work>,
     /// Shards of its last answers, and their states.
     kept: VecDeque<ContentHash>,
+}
+
+/// State of a lease in a worker.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Work {
+    /// Its answer will come.
+    Computing,
+    /// Its thread does not end by itself.
+    Stuck,
+    /// It is withdrawn, and its thread ends.
+    Stopping,
 }
 
 /// A job: one batch after the other.
@@ -276,11 +302,12 @@ impl World {
             self.join_threads()?;
         }
         let n_jobs = self.rng.random_range(1..=self.size.jobs);
+        let n_users = self.rng.random_range(1..=n_jobs);
         for id in 0..n_jobs {
             let most = self.rng.random_range(1..4);
             let is_bounded = self.size.is_small() && self.rng.random_bool(0.3);
             let max_members = Some(most).filter(|_| is_bounded);
-            let (user, share) = (UserId(id), self.rng.random_range(1..4));
+            let (user, share) = (UserId(id % n_users), self.rng.random_range(1..4));
             let account = Account { id: AccountId(id), user, share, max_members };
             let left = self.size.batches;
             self.jobs.push(Job { account, n_batches: 0, left, made: Made::default(), open: None });
@@ -349,6 +376,9 @@ impl World {
         let (is_impossible, is_deadly) = (self.rng.random_bool(0.01), self.rng.random_bool(0.02));
         made.impossible = Some(one).filter(|_| self.size.is_small() && is_impossible);
         made.deadly = Some(one).filter(|_| self.size.is_small() && is_deadly);
+        let (is_endless, is_claiming) = (self.rng.random_bool(0.01), self.rng.random_bool(0.2));
+        made.endless = Some(one).filter(|_| self.size.is_small() && is_endless);
+        made.claiming = Some(one).filter(|_| is_claiming);
         self.jobs[job].made = made;
         self.jobs[job].n_batches += 1;
         self.tally.batches += 1;
@@ -477,7 +507,8 @@ impl World {
 
     /// Changes the sender of an event to the worker's current member.
     fn readdress(&mut self, mut event: Event) -> Event {
-        if let Event::Answered { member, .. } | Event::Failed { member, .. } = &mut event
+        if let Event::Answered { member, .. } | Event::Failed { member, .. } | Event::Withdrawn { member, .. } =
+            &mut event
             && let Some(worker) = self.worker_of.get(member).and_then(|id| self.workers.get(id))
             && let Some(now) = worker.member.filter(|now| now != member)
             && self.rng.random_bool(0.5)
@@ -501,8 +532,8 @@ impl World {
         self.next_worker += 1;
         let slots = self.rng.random_range(1..5);
         let kept = VecDeque::from([shard(self.rng.random_range(0..self.size.tasks))]);
-        let lies = self.rng.random_bool(0.1);
-        self.workers.insert(id, Worker { slots, lies, stalled: Duration::ZERO, member: None, kept });
+        let (lies, stalled, leases) = (self.rng.random_bool(0.1), Duration::ZERO, BTreeMap::new());
+        self.workers.insert(id, Worker { slots, lies, stalled, member: None, leases, kept });
         self.plan(900..1100, Planned::Heartbeat(id));
         let fates = [
             (0.15, 20_000, Planned::Crash(id)),
@@ -533,20 +564,38 @@ impl World {
         }
         worker.member = Some(member);
         self.next_member += 1;
+        // A coordinator that was stopped reckons the ages of leases otherwise than the model.
+        let goes_on = !self.invariants.is_paused();
+        worker.leases.retain(|_, work| *work != Work::Stopping && goes_on);
+        let leases: Vec<(LeaseId, Work)> =
+            worker.leases.iter().map(|(&lease, &work)| (lease, work)).collect();
+        let mut running: Vec<LeaseId> = leases.iter().map(|&(lease, _)| lease).collect();
+        let lies = worker.lies && goes_on;
         let (slots, holds) = (worker.slots, worker.kept.iter().copied().collect());
         self.tally.rejoins += u64::from(self.worker_of.values().any(|&known| known == id));
         self.worker_of.insert(member, id);
         let (name, machine) = (format!("w{id}"), Machine(format!("host{}", id % self.n_hosts).into()));
         let identity = Identity { process: process(id), machine };
-        self.happen(Event::MemberJoined {
-            member,
-            name,
-            identity,
-            slots,
-            holds,
-            running: vec![],
-            watched: true,
-        })
+        if lies && self.rng.random_bool(0.5) {
+            self.make_up(id, slots, &mut running);
+        }
+        self.tally.adopted += running.len() as u64;
+        self.happen(Event::MemberJoined { member, name, identity, slots, holds, running, watched: true })?;
+        for (lease, _) in leases.into_iter().filter(|(_, work)| *work == Work::Computing) {
+            self.reply(Some(id), member, lease);
+        }
+        Ok(())
+    }
+
+    /// Adds leases to those that a worker computes: of other members, of batches that have ended, and more than it may hold.
+    fn make_up(&mut self, id: u64, slots: u32, running: &mut Vec<LeaseId>) {
+        let start = self.rng.random_range(0..1000);
+        running.extend(self.invariants.held_by_others(process(id), start));
+        let n_more = if self.rng.random_bool(0.2) { 2 * max_leases(slots) as u32 } else { 2 };
+        let of_none = |task| LeaseId { batch: BatchId(0), task: TaskIndex(task), attempt: Attempt(0) };
+        running.extend((0..n_more).map(of_none));
+        let again = running.first().copied();
+        running.extend(again);
     }
 
     /// Adds the threads of the coordinator's own process.
@@ -574,6 +623,7 @@ impl World {
         for id in ids {
             if let Some(worker) = self.workers.get_mut(&id) {
                 worker.member = None;
+                worker.leases.clear();
             }
             self.plan(0..5000, Planned::Join(id));
         }
@@ -590,18 +640,24 @@ impl World {
         if !matches!(event, Event::BatchSubmitted { .. }) {
             self.note(Line::Event(self.now, event.clone()));
         }
-        let joining = match &event {
-            Event::MemberJoined { identity, .. } => Some(identity.process),
-            _ => None,
+        let (joins, joining) = match &event {
+            // What it still computes may fill its slots.
+            Event::MemberJoined { identity, running, .. } => {
+                (true, Some(identity).filter(|_| running.is_empty()))
+            }
+            _ => (false, None),
         };
-        let joins = joining.is_some();
         // The member that completes the minimum number shares the tasks with the members before it.
-        let in_work = joining.is_some_and(|process| self.invariants.is_in_work(process));
+        let in_work = joining.is_some_and(|identity| self.invariants.is_in_work(identity));
         self.note_worker(&event);
         let concerned = self.invariants.enter(self.now, &event);
         let newcomer = concerned.filter(|_| joins);
         let actions = self.scheduler.decide(self.now, event);
         actions.iter().for_each(|action| self.note(Line::Action(action.clone())));
+        if let Some(member) = newcomer {
+            let on_probation = self.scheduler.member(member).is_some_and(|presence| presence.on_probation);
+            self.invariants.begin_adopted(member, on_probation);
+        }
         let is_lent = |id| {
             actions.iter().any(|action| matches!(action, Action::Assign { member, .. } if *member == id))
         };
@@ -610,12 +666,6 @@ impl World {
         }
         let presence = newcomer.and_then(|member| self.scheduler.member(member));
         self.tally.probations += u64::from(presence.is_some_and(|presence| presence.on_probation));
-        // The failure of a batch is reported before the loss that causes it.
-        for action in &actions {
-            if let Action::Forget { member, cause } = action {
-                self.forget(*member, cause)?;
-            }
-        }
         let mut over = Vec::new();
         for action in &actions {
             over.extend(self.follow(action)?);
@@ -623,19 +673,44 @@ impl World {
         self.tally.most_members = self.tally.most_members.max(self.invariants.members().len());
         if self.size.is_small() || self.tally.events.is_multiple_of(256) {
             self.scheduler.check()?;
+            self.invariants.check_withdrawn()?;
+            let mut ids = self.workers.keys();
+            ids.try_for_each(|id| self.check_worker(*id))?;
             let mut members = self.invariants.members();
             members.try_for_each(|member| self.invariants.check_member(self.now, member, &self.scheduler))?;
             self.invariants.check_suspects(&self.scheduler)?;
             self.tally.reserved += self.invariants.check_reserved(&self.scheduler)? as u64;
         } else if let Some(member) = concerned.filter(|&member| self.invariants.knows(member)) {
             self.invariants.check_member(self.now, member, &self.scheduler)?;
+            self.worker_of.get(&member).map_or(Ok(()), |id| self.check_worker(*id))?;
         }
         over.into_iter().for_each(|batch| self.end(batch));
         Ok(())
     }
 
+    /// Checks that the leases that an honest worker computes, or has answers to, are those that occupy the slots of its member.
+    fn check_worker(&self, id: u64) -> Result<(), Broken> {
+        let Some(worker) = self.workers.get(&id).filter(|worker| !worker.lies) else { return Ok(()) };
+        let held = worker.member.and_then(|member| self.invariants.held_by(member));
+        match held.filter(|held| !held.iter().eq(worker.leases.keys())) {
+            None => Ok(()),
+            Some(held) => {
+                let leases: Vec<String> = worker.leases.keys().map(LeaseId::to_string).collect();
+                Err(format!("worker {id} computes {leases:?}, and its slots are occupied by {held:?}").into())
+            }
+        }
+    }
+
     /// Updates the worker that sent the event.
     fn note_worker(&mut self, event: &Event) {
+        if let Event::Answered { member, lease, .. }
+        | Event::Failed { member, lease, .. }
+        | Event::Withdrawn { member, lease } = event
+            && let Some(worker) = self.worker_of.get(member).and_then(|id| self.workers.get_mut(id))
+            && worker.member == Some(*member)
+        {
+            worker.leases.remove(lease);
+        }
         match event {
             Event::MemberLost { member, cause } => {
                 *self.tally.losses.entry(cause.kind()).or_default() +=
@@ -650,8 +725,9 @@ impl World {
             Event::Answered { member, lease, .. } => {
                 let worker = self.worker_of.get(member).and_then(|id| self.workers.get_mut(id));
                 let job = self.jobs.iter().find(|job| job.open == Some(lease.batch));
-                if let (Some(worker), Some(job)) = (worker, job) {
-                    let shard = job.made.needs[lease.task.index()].shard;
+                if let (Some(worker), Some(job)) = (worker, job)
+                    && let Some(Needs { shard, .. }) = job.made.needs.get(lease.task.index()).copied()
+                {
                     worker.kept.extend([shard, shard_state(shard, job.account.id, job.n_batches)]);
                     worker.kept.truncate(16);
                 }
@@ -682,9 +758,19 @@ impl World {
                 self.invariants.assign(self.now, *member, *lease, &self.scheduler)?;
                 self.work(*member, *lease);
             }
-            Action::Accept { member, lease, .. } => {
+            Action::Withdraw { member, lease } => {
+                self.invariants.withdraw(self.now, *member, *lease)?;
+                self.tally.withdrawn += 1;
+                self.stop(*member, *lease);
+            }
+            Action::Confirm { batch, task, replica } => {
+                self.invariants.confirm(*batch, *task, *replica)?;
+                self.tally.confirmed += 1;
+            }
+            Action::Accept { member, lease, unconfirmed } => {
                 let before = self.invariants.first_open(lease.batch);
-                match self.invariants.accept(*member, *lease)? {
+                self.tally.unconfirmed += u64::from(*unconfirmed);
+                match self.invariants.accept(*member, *lease, *unconfirmed, &self.scheduler)? {
                     Accepted::Task => {}
                     Accepted::Pair { by_two: true } => self.tally.audited += 1,
                     Accepted::Pair { by_two: false } => self.tally.unaudited += 1,
@@ -703,17 +789,21 @@ impl World {
             }
             // A report of waiting leads to one more worker.
             Action::ReportWaiting { members, .. } if *members > 0 => self.plan(0..20_000, Planned::Arrival),
-            Action::Forget { .. } | Action::ReportWaiting { .. } => {}
-            Action::Withdraw { .. } | Action::Confirm { .. } => {}
+            Action::Forget { member, cause } => self.forget(*member, cause)?,
+            Action::ReportWaiting { .. } => {}
             Action::BatchDone { batch } => {
                 self.tally.done += 1;
                 return Ok(Some(*batch));
             }
             Action::Fail { batch, failure } => {
                 let count = match failure {
-                    Failure::Poison { .. } => &mut self.tally.poisoned,
+                    Failure::GivenUp { attempts, .. }
+                        if attempts.iter().any(|attempt| matches!(attempt.how, Fault::Overdue(_))) =>
+                    {
+                        &mut self.tally.unending
+                    }
+                    Failure::GivenUp { .. } => &mut self.tally.given_up,
                     Failure::NoMembers { .. } => &mut self.tally.deserted,
-                    Failure::Overdue { .. } => &mut self.tally.overdue,
                     Failure::Task { .. } => &mut self.tally.impossible,
                 };
                 *count += 1;
@@ -723,43 +813,85 @@ impl World {
         Ok(None)
     }
 
-    /// Computes the lease and plans the answer.
+    /// Begins to compute a lease.
     fn work(&mut self, member: MemberId, lease: LeaseId) {
-        let stalled = match self.worker_of.get(&member) {
-            Some(id) => match self.workers.get(id).filter(|worker| worker.member == Some(member)) {
-                Some(worker) => worker.stalled,
-                None => return,
-            },
-            None => Duration::ZERO,
-        };
+        let worker = self.worker_of.get(&member).copied();
         let Some(made) = self.invariants.made(lease.batch) else { return };
         let original = Some(made.original(lease.task));
-        let (is_deadly, is_impossible) = (made.deadly == original, made.impossible == original);
-        let worker = self.worker_of.get(&member).copied();
+        let (is_deadly, is_endless) = (made.deadly == original, made.endless == original);
         let stuck = match (self.size.is_small(), worker) {
             (true, None) => 0.02,
             (true, Some(_)) => 0.005,
             (false, _) => 0.0005,
         };
-        if self.rng.random_bool(stuck) {
-            return;
+        let is_stuck = is_endless || self.rng.random_bool(stuck);
+        if let Some(id) = worker {
+            let connected = |worker: &&mut Worker| worker.member == Some(member);
+            let Some(state) = self.workers.get_mut(&id).filter(connected) else { return };
+            state.leases.insert(lease, if is_stuck || is_deadly { Work::Stuck } else { Work::Computing });
+            if is_deadly && !is_stuck {
+                return self.plan(1..1000, Planned::Crash(id));
+            }
         }
-        if let Some(worker) = worker.filter(|_| is_deadly) {
-            self.plan(1..1000, Planned::Crash(worker));
-            return;
+        if !is_stuck {
+            self.reply(worker, member, lease);
         }
+    }
+
+    /// Plans the answer to a lease.
+    fn reply(&mut self, worker: Option<u64>, member: MemberId, lease: LeaseId) {
+        let state = worker.and_then(|id| self.workers.get(&id));
+        let (stalled, lies) = state.map_or((Duration::ZERO, false), |worker| (worker.stalled, worker.lies));
+        let Some(made) = self.invariants.made(lease.batch) else { return };
+        let original = Some(made.original(lease.task));
+        let (is_impossible, is_claiming) = (made.impossible == original, made.claiming == original);
         let slow = if self.rng.random_bool(0.05) { 30_000 } else { 2000 };
         let busy = stalled.saturating_sub(self.now).as_millis() as u64;
-        let lies = worker.and_then(|id| self.workers.get(&id)).is_some_and(|worker| worker.lies);
-        if let Some(worker) = worker.filter(|_| lies && self.rng.random_bool(0.3)) {
-            self.lie(worker, member, lease);
-        }
-        let answer = if is_impossible || lies && self.rng.random_bool(0.1) {
+        let claims = is_claiming || lies && self.rng.random_bool(0.5);
+        let answer = if is_impossible || lies && self.rng.random_bool(0.2) {
             Event::Failed { member, lease, detail: "impossible".into(), is_certain: worker.is_none() }
         } else {
-            Event::Answered { member, lease, claims: false }
+            Event::Answered { member, lease, claims }
         };
+        if let Some(worker) = worker.filter(|_| lies) {
+            if self.rng.random_bool(0.3) {
+                self.lie(worker, member, lease);
+            }
+            if self.rng.random_bool(0.1) {
+                self.plan_event(1..2000, Event::Withdrawn { member, lease });
+            }
+            if self.rng.random_bool(0.2) {
+                self.plan_event(busy + 1..busy + slow, answer.clone());
+            }
+        }
         self.plan_event(busy + 1..busy + slow, answer);
+    }
+
+    /// Stops a withdrawn lease, if its thread obeys. A worker with a thread that does not may begin anew without it.
+    fn stop(&mut self, member: MemberId, lease: LeaseId) {
+        let obeys = self.rng.random_bool(0.5);
+        let mut busy = 0;
+        if let Some(&id) = self.worker_of.get(&member) {
+            let connected = |worker: &&mut Worker| worker.member == Some(member);
+            let Some(worker) = self.workers.get_mut(&id).filter(connected) else { return };
+            busy = worker.stalled.saturating_sub(self.now).as_millis() as u64;
+            let Some(work) = worker.leases.get_mut(&lease) else {
+                // A liar made it up.
+                return if obeys {
+                    self.plan_event(0..1000, Event::Withdrawn { member, lease })
+                };
+            };
+            if *work == Work::Stuck && !obeys {
+                if self.rng.random_bool(0.5) {
+                    self.plan(10_000..11_000, Planned::Crash(id));
+                }
+                return;
+            }
+            *work = Work::Stopping;
+        } else if !obeys {
+            return;
+        }
+        self.plan_event(busy..busy + 1000, Event::Withdrawn { member, lease });
     }
 
     /// Answers or fails a lease that is not the worker's own, or does not exist.
@@ -768,9 +900,11 @@ impl World {
         let start = self.rng.random_range(0..1000);
         let others = self.invariants.held_by_others(process(worker), start);
         let lease = others.filter(|_| self.rng.random_bool(0.8)).unwrap_or(never);
-        let lie = match self.rng.random_bool(0.5) {
-            true => Event::Answered { member, lease, claims: false },
-            false => Event::Failed { member, lease, detail: "a lie".into(), is_certain: false },
+        let lie = match self.rng.random_range(0..4) {
+            0 => Event::Answered { member, lease, claims: false },
+            1 => Event::Answered { member, lease, claims: true },
+            2 => Event::Failed { member, lease, detail: "a lie".into(), is_certain: false },
+            _ => Event::Withdrawn { member, lease },
         };
         self.plan(0..2000, Planned::Event(lie));
     }
