@@ -766,10 +766,7 @@ fn a_stuck_thread_of_this_process_fails_the_batch_and_names_the_task() {
     let fleet = Fleet::start(config).unwrap();
     let error = answers(&fleet, short_tasks(1)).unwrap_err();
     let message = error.to_string();
-    assert!(
-        message.starts_with("decode: task 0: local (this process) computed it for"),
-        "{message}"
-    );
+    assert!(message.starts_with("decode: task 0: local (this process) computed it for"), "{message}");
     assert!(matches!(error, FleetError::Batch { failure: Failure::GivenUp { .. }, .. }));
     gate.open();
 }
