@@ -97,6 +97,9 @@ pub enum Denied {
         proto::token::TOKEN_VARIABLE
     )]
     Unknown,
+    /// Too many wrong tokens came from the same address.
+    #[error("too many wrong tokens came from this address; try again in a minute")]
+    TooMany,
     /// The token has another role.
     #[error("token \"{name}\" lacks the role {needed}, which this needs")]
     Role {
@@ -111,6 +114,7 @@ impl From<Denied> for tonic::Status {
     fn from(denied: Denied) -> tonic::Status {
         match denied {
             Denied::Missing | Denied::Unknown => tonic::Status::unauthenticated(denied.to_string()),
+            Denied::TooMany => tonic::Status::resource_exhausted(denied.to_string()),
             Denied::Role { .. } => tonic::Status::permission_denied(denied.to_string()),
         }
     }
@@ -276,7 +280,7 @@ pub fn line(name: &str, role: Role, secret: &str) -> String {
 /// 128 random bits, in hexadecimal.
 pub fn secret() -> std::io::Result<String> {
     let mut bytes = [0; 16];
-    std::io::Read::read_exact(&mut std::fs::File::open("/dev/urandom")?, &mut bytes)?;
+    getrandom::fill(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 

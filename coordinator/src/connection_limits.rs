@@ -1,12 +1,20 @@
 //! Connections by their peers: of unknown peers there are at most [`MAX_UNKNOWN`], and of a user at most [`MAX_OF_USER`]. Beyond that the oldest gives way
-//! to the new one, so that peers who open connections and say nothing, and users who open many, keep no others out.
+//! to the new one, so that peers who open connections and say nothing, and users who open many, keep no others out. An address that shows
+//! many wrong tokens is not listened to for a while ([`addresses`]).
+
+mod addresses;
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use tokio::sync::oneshot;
-use tracing::info;
+use tracing::{info, warn};
+
+use self::addresses::{Addresses, MAX_WRONG};
+use crate::access::{Denied, Identity};
+use crate::clock;
 
 /// Maximum number of connections of unknown peers: enough for a large cluster that starts at once.
 pub const MAX_UNKNOWN: usize = 256;
@@ -21,6 +29,7 @@ pub struct ConnectionLimits(Arc<Connections>);
 struct Connections {
     next: AtomicU64,
     places: Mutex<Places>,
+    addresses: Mutex<Addresses>,
 }
 
 #[derive(Default)]
@@ -33,6 +42,8 @@ struct Places {
 /// The place of a connection, which can be closed through it at any time.
 pub struct Place {
     number: u64,
+    /// Address of the peer.
+    address: IpAddr,
     limits: ConnectionLimits,
     /// The user, once one is known.
     user: OnceLock<String>,
@@ -40,12 +51,12 @@ pub struct Place {
 }
 
 impl ConnectionLimits {
-    /// Returns a place for a new connection, and what tells it to close.
-    pub fn enter(&self) -> (Arc<Place>, oneshot::Receiver<()>) {
+    /// Returns a place for a new connection from this address, and what tells it to close.
+    pub fn enter(&self, address: IpAddr) -> (Arc<Place>, oneshot::Receiver<()>) {
         let (evict, eviction) = oneshot::channel();
         let number = self.0.next.fetch_add(1, Ordering::Relaxed);
         let (limits, user, evict) = (self.clone(), OnceLock::new(), Mutex::new(Some(evict)));
-        let place = Arc::new(Place { number, limits, user, evict });
+        let place = Arc::new(Place { number, address, limits, user, evict });
         let mut places = self.places();
         places.unknown.insert(number, Arc::downgrade(&place));
         let oldest = if places.unknown.len() > MAX_UNKNOWN { places.unknown.pop_first() } else { None };
@@ -60,6 +71,10 @@ impl ConnectionLimits {
 
     fn places(&self) -> MutexGuard<'_, Places> {
         self.0.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn addresses(&self) -> MutexGuard<'_, Addresses> {
+        self.0.addresses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -84,6 +99,35 @@ impl Place {
             info!(user, "the oldest connection of a user gives way to a new one");
             oldest.evict();
         }
+    }
+
+    /// Returns what `admit` says of a token, unless too many wrong ones came from the address.
+    pub fn admit_token(
+        &self,
+        header: Option<&str>,
+        admit: impl FnOnce() -> Result<Identity, Denied>,
+    ) -> Result<Identity, Denied> {
+        let Some(header) = header else { return admit() };
+        let (token, now) = (blake3::hash(header.as_bytes()), clock::now());
+        self.limits.addresses().check(self.address, token, now)?;
+        let admitted = admit();
+        let mut addresses = self.limits.addresses();
+        match admitted {
+            Err(Denied::Unknown) => {
+                let n = addresses.wrong(self.address, now);
+                drop(addresses);
+                if n == 1 || n == MAX_WRONG {
+                    warn!(address = %self.address, "{n} wrong tokens within a minute; from {MAX_WRONG} on no more are looked at");
+                }
+            }
+            _ => addresses.right(token),
+        }
+        admitted
+    }
+
+    /// Whether a line about the peer may go into the log: each address has a few a minute.
+    pub fn may_log(&self) -> bool {
+        self.limits.addresses().may_log(self.address, clock::now())
     }
 
     /// Closes the connection.
@@ -111,6 +155,8 @@ impl Drop for Place {
 mod tests {
     use super::*;
 
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
     type Entered = (Arc<Place>, oneshot::Receiver<()>);
 
     fn is_evicted(entered: &mut Entered) -> bool {
@@ -120,10 +166,10 @@ mod tests {
     #[test]
     fn the_oldest_unknown_peer_gives_way_and_known_ones_do_not() {
         let limits = ConnectionLimits::default();
-        let mut places: Vec<_> = (0..MAX_UNKNOWN).map(|_| limits.enter()).collect();
+        let mut places: Vec<_> = (0..MAX_UNKNOWN).map(|_| limits.enter(HERE)).collect();
         places[0].0.leave();
         places[3].0.admit("ann");
-        let _late = [limits.enter(), limits.enter(), limits.enter()];
+        let _late = [limits.enter(HERE), limits.enter(HERE), limits.enter(HERE)];
         let evicted: Vec<bool> = places[..5].iter_mut().map(is_evicted).collect();
         assert_eq!(evicted, [false, true, false, false, false]);
         drop(places);
@@ -137,7 +183,7 @@ mod tests {
     fn the_oldest_connection_of_a_user_gives_way_to_their_newest() {
         let limits = ConnectionLimits::default();
         let admit = |user: &str| {
-            let entered = limits.enter();
+            let entered = limits.enter(HERE);
             entered.0.admit(user);
             entered.0.admit("another user of the same connection");
             entered

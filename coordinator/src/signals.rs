@@ -44,6 +44,9 @@ pub struct Signals {
     interrupt: tokio::signal::unix::Signal,
     #[cfg(unix)]
     terminate: tokio::signal::unix::Signal,
+    /// Received and left alone: a write beyond the limit of file sizes fails then, as one to a full disk, and does not end the process.
+    #[cfg(unix)]
+    _file_size: tokio::signal::unix::Signal,
 }
 
 impl Signals {
@@ -52,7 +55,11 @@ impl Signals {
     pub fn listen() -> Result<Signals> {
         use tokio::signal::unix::{SignalKind, signal};
         let of = |kind| signal(kind).context("cannot listen for signals");
-        Ok(Signals { interrupt: of(SignalKind::interrupt())?, terminate: of(SignalKind::terminate())? })
+        Ok(Signals {
+            interrupt: of(SignalKind::interrupt())?,
+            terminate: of(SignalKind::terminate())?,
+            _file_size: of(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?,
+        })
     }
 
     /// Starts to listen; must be called within a runtime.

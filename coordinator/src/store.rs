@@ -5,7 +5,7 @@
 //! after [`TIMEOUT`], which is longer for large objects. Credentials come from the environment as the store's own tools read
 //! it (`AWS_ACCESS_KEY_ID`, `AWS_ENDPOINT`, …), never from a URL.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::future::Future;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -93,9 +93,17 @@ impl Store {
         let listed = ask(0, self.objects.list_with_delimiter(Some(&self.prefix)));
         let listed = listed.with_context(|| format!("{}: cannot be listed", self.location))?;
         let names = listed.objects.iter().filter_map(|object| object.location.filename().map(str::to_owned));
-        let mut names: Vec<String> = names.collect();
+        let mut names: Vec<String> = names.filter(|name| self.check_regular(name).is_ok()).collect();
         names.sort_unstable();
         Ok(names)
+    }
+
+    /// Refuses what a folder has that is no file: to open a pipe would wait for its other end.
+    fn check_regular(&self, name: &str) -> Result<()> {
+        let is_other = |found: &Metadata| !is_url(&self.location) && !found.is_file() && !found.is_dir();
+        let found = std::fs::metadata(Path::new(&self.location).join(name));
+        ensure!(!found.is_ok_and(|found| is_other(&found)), "{}: not a regular file", self.describe(name));
+        Ok(())
     }
 
     /// Names of all objects below `folder`, relative to it, sorted.
@@ -128,6 +136,7 @@ impl Store {
 
     /// Opens an object to be read piece by piece.
     pub fn download(&self, name: &str) -> Result<Download> {
+        self.check_regular(name)?;
         let download = Download::begin(&*self.objects, &self.place(name));
         download.with_context(|| format!("{}: cannot be read", self.describe(name)))
     }
@@ -140,6 +149,7 @@ impl Store {
 
     /// Reads an object, if it exists.
     pub fn find(&self, name: &str) -> Result<Option<Vec<u8>>> {
+        self.check_regular(name)?;
         let place = self.place(name);
         let size = ask(0, self.objects.head(&place)).map_or(0, |found| found.size as usize);
         let get = async {
@@ -449,6 +459,22 @@ mod tests {
         let store = Store::open(&dir.path().display().to_string()).unwrap();
         assert_eq!(store.list().unwrap(), [""; 0]);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    /// A pipe has no bytes until somebody writes into it, for which nobody has to wait.
+    #[cfg(unix)]
+    #[test]
+    fn what_is_no_file_is_no_object() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("000001.ckpt"), "state").unwrap();
+        let made = std::process::Command::new("mkfifo").arg(dir.path().join("000002.ckpt")).status().unwrap();
+        assert!(made.success());
+        let store = Store::open(&dir.path().display().to_string()).unwrap();
+        assert_eq!(store.list().unwrap(), ["000001.ckpt"]);
+        let errors = [store.get("000002.ckpt").err(), store.download("000002.ckpt").err().map(|error| error)];
+        for error in errors {
+            assert!(error.unwrap().to_string().ends_with("000002.ckpt: not a regular file"));
+        }
     }
 
     #[test]

@@ -46,6 +46,7 @@ use serde::Deserialize;
 use tokio::sync::oneshot;
 
 use crate::access::{Access, Identity};
+use crate::connection_limits::Place;
 use crate::fleet::{FleetStatus, Watcher};
 use crate::report::STYLE;
 use crate::report::markup::bar_lengths;
@@ -415,10 +416,11 @@ struct Login {
 async fn log_in(
     State(app): State<App>,
     Extension(peer): Extension<SocketAddr>,
+    Extension(place): Extension<Arc<Place>>,
     form: Result<Form<Login>, FormRejection>,
 ) -> Response {
     match form {
-        Ok(Form(Login { token })) => app.auth.log_in(&app.service, peer, token.trim()).await,
+        Ok(Form(Login { token })) => app.auth.log_in(&app.service, peer, &place, token.trim()).await,
         Err(_) => PageError(StatusCode::BAD_REQUEST, "expected a form with a token".into()).into_response(),
     }
 }

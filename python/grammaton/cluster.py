@@ -142,7 +142,7 @@ class Cluster:
 
     def _useful(self) -> int:
         """The number of workers that the jobs can use."""
-        busy = sum(job["state"] in ("queued", "running") for job in self.client.jobs())
+        busy = sum(job["state"] in ("queued", "running", "pausing") for job in self.client.jobs())
         fleet = self.client.workers()
         tasks = fleet["free"] + fleet["assigned"] + fleet["done"] if busy else 0
         slots = max((member["slots"] for member in fleet["members"]), default=self.threads or 1)
@@ -172,7 +172,7 @@ class Cluster:
         job = self.client.submit(corpus, grammar, method, **keys)
         pause = 0.05
         try:
-            while self.client.job(job)["state"] in ("queued", "running"):
+            while self.client.job(job)["state"] in ("queued", "running", "pausing"):
                 if self._adapting is None and not self._has_workers():
                     raise RuntimeError("the job has no workers: none were asked for, or all have ended; call scale or adapt")
                 time.sleep(pause)

@@ -10,6 +10,7 @@ pub mod kills;
 
 pub mod lan;
 pub mod requirement;
+pub mod s3;
 pub mod serving;
 
 use std::collections::BTreeMap;

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -28,13 +27,10 @@ pub(crate) fn clock() -> Instant {
     Instant::now()
 }
 
-/// Unguessable id of this process: hashes under keys that the standard library draws from the operating system.
+/// Unguessable id of this process.
 fn instance() -> InstanceId {
-    let keys = RandomState::new();
     let mut instance = [0; 16];
-    for (half, bytes) in instance.chunks_exact_mut(8).enumerate() {
-        bytes.copy_from_slice(&keys.hash_one(half).to_le_bytes());
-    }
+    getrandom::fill(&mut instance).expect("an operating system that has started gives random bytes");
     InstanceId(instance)
 }
 

@@ -80,9 +80,17 @@ pub async fn download(way: &Way, id: u64, out: &Path, overwrite: bool) -> Result
 /// Receives files; each has a temporary name until it is complete.
 struct Files<'a> {
     out: &'a Path,
-    open: Option<(FileHead, NamedTempFile, u64)>,
+    open: Option<Incoming>,
     summary: Option<NamedTempFile>,
     written: Vec<PathBuf>,
+}
+
+/// A file that arrives.
+struct Incoming {
+    head: FileHead,
+    file: NamedTempFile,
+    got: u64,
+    hasher: blake3::Hasher,
 }
 
 impl Files<'_> {
@@ -94,13 +102,14 @@ impl Files<'_> {
                 ensure!(is_safe(&head.path), "{:?}: not a path below the folder of results", head.path);
                 let place = self.out.join(&head.path);
                 let file = atomic_write::create(&place).with_context(|| refused(&place))?;
-                self.open = Some((head, file, 0));
+                self.open = Some(Incoming { head, file, got: 0, hasher: blake3::Hasher::new() });
             }
             Message::Data(data) => {
-                let Some((head, file, got)) = &mut self.open else {
+                let Some(Incoming { head, file, got, hasher }) = &mut self.open else {
                     bail!("the service sent bytes before the name of a file")
                 };
                 *got += data.len() as u64;
+                hasher.update(&data);
                 file.write_all(&data).with_context(|| refused(&self.out.join(&head.path)))?;
             }
         }
@@ -108,8 +117,14 @@ impl Files<'_> {
     }
 
     fn close(&mut self) -> Result<()> {
-        let Some((head, file, got)) = self.open.take() else { return Ok(()) };
+        let Some(Incoming { head, file, got, hasher }) = self.open.take() else { return Ok(()) };
         ensure!(got == head.size, "{}: {got} of {} bytes came; fetch again", head.path, head.size);
+        ensure!(
+            head.blake3.is_empty() || head.blake3[..] == *hasher.finalize().as_bytes(),
+            "{}: damaged: its bytes are not those that the job wrote; fetch again, and if that does not help, have the file restored in the \
+             service's store, or submit the job again",
+            head.path
+        );
         if head.path == SUMMARY {
             self.summary = Some(file);
             return Ok(());
@@ -158,7 +173,28 @@ mod tests {
     use super::*;
 
     fn head(path: &str, size: u64) -> Message {
-        Message::Head(FileHead { path: path.into(), size })
+        Message::Head(FileHead { path: path.into(), size, ..Default::default() })
+    }
+
+    /// Whichever byte of a file with a checksum changes on its way, or is missing: the file is named and does not take its place.
+    #[test]
+    fn a_damaged_file_is_named_and_not_kept() {
+        let bytes = b"parameters";
+        let dir = tempfile::tempdir().unwrap();
+        for at in 0..=bytes.len() {
+            let mut files = Files { out: dir.path(), open: None, summary: None, written: Vec::new() };
+            let (path, blake3) = ("model.bin".to_owned(), blake3::hash(bytes).as_bytes().to_vec().into());
+            let mut sent = bytes.to_vec();
+            sent.get_mut(at).map(|byte| *byte ^= 1);
+            files.take(Message::Head(FileHead { path, size: bytes.len() as u64, blake3 })).unwrap();
+            files.take(Message::Data(sent.into())).unwrap();
+            let closed = files.close();
+            assert_eq!(closed.is_ok(), at == bytes.len());
+            assert_eq!(dir.path().join("model.bin").exists(), at == bytes.len());
+            if let Err(error) = closed {
+                assert!(error.to_string().starts_with("model.bin: damaged"), "{error}");
+            }
+        }
     }
 
     #[test]

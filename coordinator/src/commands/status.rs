@@ -79,7 +79,7 @@ fn of_service(job: &v1::JobInfo) -> String {
         lines.push(format!("{} of workers' time so far", duration(job.worker_seconds)));
     }
     match (&job.state[..], &job.progress) {
-        ("running" | "stopping", Some(progress)) => lines.extend(progress_lines(progress)),
+        ("running" | "pausing" | "stopping", Some(progress)) => lines.extend(progress_lines(progress)),
         _ => lines.push(how_far(job)),
     }
     lines.retain(|line| !line.is_empty());

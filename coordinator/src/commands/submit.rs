@@ -17,6 +17,7 @@ use tonic::{Code, Status};
 
 use super::remote::{Jobs, Reach, Refused, Way, code, is_passing, runtime};
 use super::{Answer, logs};
+use crate::access;
 use crate::human::bytes;
 use crate::job::Job;
 use crate::job_process::folder::is_safe;
@@ -121,13 +122,15 @@ pub async fn send(
     wishes: Wishes,
 ) -> Result<(v1::JobInfo, Vec<Packed>)> {
     let files = pack(&mut job, job_file)?;
+    // A key of its own lets a call that failed be repeated.
+    let unique = || access::secret().context("the operating system gives no random bytes");
     let request = v1::SubmitRequest {
         job: job.to_toml_as_it_is(),
         inputs: files.iter().map(Packed::to_wire).collect(),
         name: wishes.name.unwrap_or_else(|| name_of(job_file)),
         priority: wishes.priority.unwrap_or(0),
         max_workers: wishes.max_workers.unwrap_or(0),
-        key: wishes.idempotency_key.unwrap_or_else(unique),
+        key: wishes.idempotency_key.map_or_else(unique, Ok)?,
     };
     match submit(way, &request, &files).await {
         Ok(info) => Ok((info, files)),
@@ -210,14 +213,6 @@ fn name_of(job: &Path) -> String {
     let name: String =
         name.unwrap_or_default().chars().filter(|letter| !letter.is_control()).take(100).collect();
     if name.is_empty() { "job".into() } else { name }
-}
-
-/// A unique idempotency key, so that a failed call can be repeated.
-#[expect(clippy::disallowed_methods, reason = "keys differ, results do not")]
-fn unique() -> String {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    let seed = format!("{} {}", since.as_nanos(), std::process::id());
-    blake3::hash(seed.as_bytes()).to_hex()[..32].to_owned()
 }
 
 /// Uploads the files that the service lacks, and the job. After its first answer, calls are repeated while the service does not answer.

@@ -151,13 +151,10 @@ pub(super) async fn run(
     }
 }
 
-/// A session id that no other process has: a hash of time and process id.
-#[expect(clippy::disallowed_methods, reason = "the driver owns the clock; sessions differ, results do not")]
+/// A session id that no other process has.
 fn session() -> SessionId {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    let seed = format!("{} {}", since.as_nanos(), std::process::id());
     let mut session = [0; 16];
-    session.copy_from_slice(&blake3::hash(seed.as_bytes()).as_bytes()[..16]);
+    getrandom::fill(&mut session).expect("an operating system that has started gives random bytes");
     SessionId(session)
 }
 

@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use prost::Message;
 use prost::bytes::Bytes;
@@ -28,10 +28,12 @@ use shared::work::task::{Answer, ContentHash, Task};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::MissedTickBehavior;
 use tokio_stream::wrappers::ReceiverStream;
+use tonic::codegen::http::header::{DATE, HeaderValue};
 use tonic::service::Routes;
 use tonic::{Code, Request, Response, Status, Streaming};
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
+use tower_http::set_header::SetResponseHeaderLayer;
 use tracing::{Instrument as _, Span, info, warn};
 
 use self::arriving::{Arriving, Body, CELL, ROOM, Step, due};
@@ -143,6 +145,7 @@ pub(super) async fn serve(
             .max_frame_size(proto::FRAME)
             .max_concurrent_streams(STREAMS)
             .http2_max_header_list_size(HEADERS)
+            .layer(SetResponseHeaderLayer::if_not_present(DATE, |_: &Answered| early_date(today())))
             .add_routes(others)
             .add_service(service)
             .add_service(health.max_decoding_message_size(QUESTION))
@@ -156,6 +159,19 @@ pub(super) async fn serve(
     if let Err(error) = served.await {
         tracing::error!(error, "no longer listening for workers");
     }
+}
+
+type Answered = tonic::codegen::http::Response<tonic::body::Body>;
+
+/// The date of an answer if the clock shows a time before 1970, over which hyper panics; it sets all others.
+fn early_date(now: SystemTime) -> Option<HeaderValue> {
+    let is_early = now < SystemTime::UNIX_EPOCH;
+    is_early.then(|| HeaderValue::from_static("Thu, 01 Jan 1970 00:00:00 GMT"))
+}
+
+#[expect(clippy::disallowed_methods, reason = "the date of an answer; results do not depend on it")]
+fn today() -> SystemTime {
+    SystemTime::now()
 }
 
 /// Tells probes whether workers can join: as a whole, and by the name of the service.
@@ -182,7 +198,9 @@ impl Work for Admission {
     ) -> Result<Response<Self::JoinStream>, Status> {
         let (outgoing, stream) = mpsc::channel(UNDER_WAY);
         let header = request.metadata().get("authorization").and_then(|value| value.to_str().ok());
-        let admitted = self.access.admit(header, Role::Work);
+        let visitor = request.extensions().get::<Visitor>().cloned();
+        let visitor = visitor.ok_or_else(|| Status::internal("a connection without its visitor"))?;
+        let admitted = visitor.admit_token(header, || self.access.admit(header, Role::Work));
         let revocable = |stream| match &admitted {
             Ok(_) => {
                 let last = Err(Status::unauthenticated("the token was removed"));
@@ -192,8 +210,6 @@ impl Work for Admission {
             Err(_) => Revocable::new(stream, &Access::Open, None, Role::Work, None),
         };
         let stream = revocable(ReceiverStream::new(stream));
-        let visitor = request.extensions().get::<Visitor>().cloned();
-        let visitor = visitor.ok_or_else(|| Status::internal("a connection without its visitor"))?;
         let line = Line { outgoing, traffic: self.traffic.clone() };
         let (admission, incoming) = (self.clone(), request.into_inner());
         let span = self.span.clone();
@@ -202,16 +218,23 @@ impl Work for Admission {
             match admitted {
                 Err(denied) => {
                     drop(incoming); // what it has sent already takes memory
-                    warn!(%peer, %denied, "a worker without the right token was refused");
-                    let detail = match denied {
+                    if visitor.may_log() {
+                        warn!(%peer, %denied, "a worker without the right token was refused");
+                    }
+                    let detail = match &denied {
                         Denied::Missing => {
                             "a token is needed; give it with --token-file FILE, or in GRAMMATON_TOKEN"
                                 .to_owned()
                         }
                         Denied::Unknown => "the token is not the coordinator's".to_owned(),
-                        Denied::Role { .. } => denied.to_string(),
+                        Denied::Role { .. } | Denied::TooMany => denied.to_string(),
                     };
-                    line.refuse(refusal::Reason::Token, &detail).await;
+                    let reason = match denied {
+                        // It may come again, as one that finds no place.
+                        Denied::TooMany => refusal::Reason::TooManyMembers,
+                        _ => refusal::Reason::Token,
+                    };
+                    line.refuse(reason, &detail).await;
                 }
                 Ok(identity) => {
                     let received = admission.receive(incoming, &line, &visitor, &identity.name).await;
@@ -221,6 +244,7 @@ impl Work for Admission {
                             refusal::Reason::OtherSession => {
                                 info!(%peer, detail, "a worker has to stop tasks first");
                             }
+                            _ if !visitor.may_log() => {}
                             _ => warn!(%peer, detail, "a worker was refused"),
                         }
                         line.refuse(reason, &detail).await;

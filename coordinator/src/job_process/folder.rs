@@ -52,11 +52,15 @@ pub fn told(error: &anyhow::Error, folder: &Path) -> Reason {
     Reason(text.replace(&format!("{}/", folder.display()), ""))
 }
 
-/// Whether `path` stays below the folder that it is put in, and can be displayed.
+/// Largest number of bytes of a path, and of a part of it: file systems take no more.
+pub const MAX_PATH: [usize; 2] = [512, 255];
+
+/// Whether `path` stays below the folder that it is put in, can be displayed, and is short enough for a file system.
 pub fn is_safe(path: &str) -> bool {
+    let is_short = path.len() <= MAX_PATH[0] && path.split('/').all(|part| part.len() <= MAX_PATH[1]);
     let below = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
     let told = path.chars().all(|letter| !letter.is_control() && letter != '\\');
-    !path.is_empty() && path.len() <= 512 && below && told && !path.ends_with('/') && !path.contains("//")
+    !path.is_empty() && is_short && below && told && !path.ends_with('/') && !path.contains("//")
 }
 
 #[cfg(test)]
@@ -84,5 +88,8 @@ mod tests {
         for path in ["", "/etc/passwd", "../a", "a/../../b", "./a", "a\nb", "a\\b", "a//b", "a/"] {
             assert!(!is_safe(path), "{path}");
         }
+        let long = |n: usize| "a".repeat(n);
+        assert!(is_safe(&format!("{}/{}", long(255), long(255))));
+        assert!(!is_safe(&long(256)) && !is_safe(&format!("{0}/{0}/a", long(255))));
     }
 }

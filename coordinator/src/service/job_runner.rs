@@ -68,8 +68,9 @@ fn follow(service: &Service, order: Order) {
     let how = how.and_then(|parameters_sha256| {
         let published =
             job_store.publish(id).context("the results cannot be put into the object store; resume the job");
+        let score = seen.final_scores.into_iter().next();
         published
-            .map(|results| Done { parameters_sha256, results, score: seen.final_scores.into_iter().next() })
+            .map(|(results, checksums)| Done { parameters_sha256, results, checksums, score })
             .map_err(Reason::from)
     });
     // Without a controller the service has ended, and the next one goes on with the job.

@@ -15,13 +15,13 @@
 //! Nothing is incomplete: records and files are written under a temporary name, synced and renamed, and a job's folder is made beside the others and
 //! takes its place once it was checked (`acceptance`). With an object store ([`Remote`]) the folder is a cache: missing files are downloaded when they are needed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use blake3::Hash;
 use tempfile::{NamedTempFile, TempDir};
 
@@ -46,7 +46,7 @@ pub struct JobStore {
     lease: Option<LeaderLease>,
     term: Option<Term>,
     /// Locked as long as this process works there.
-    _lock: File,
+    _locks: [File; 2],
 }
 
 /// An upload in progress.
@@ -57,6 +57,20 @@ pub struct Incoming {
     size: u64,
     got: u64,
 }
+
+/// A file of a job's results.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ResultFile {
+    /// Path below the folder of results.
+    pub path: String,
+    /// Bytes.
+    pub size: u64,
+    /// BLAKE3 of its bytes, unless the job was done by an earlier version.
+    pub hash: Option<Hash>,
+}
+
+/// Downloads of a file whose bytes arrive damaged, at most.
+const DOWNLOADS: usize = 3;
 
 /// A complete upload with the announced size and hash.
 pub struct Arrived {
@@ -76,15 +90,7 @@ impl JobStore {
         for part in ["files", "work"] {
             fs::create_dir_all(folder.join(part)).with_context(refused)?;
         }
-        let lock = File::create(folder.join("lock")).with_context(refused)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => bail!(
-                "{}: another service works there; wait for its end, or choose another folder",
-                folder.display()
-            ),
-            Err(TryLockError::Error(error)) => return Err(error).with_context(refused),
-        }
+        let locks = take_locks(folder)?;
         let folder = folder.canonicalize().with_context(refused)?;
         for part in ["files", "work"] {
             sweep(&folder.join(part)).with_context(refused)?;
@@ -106,7 +112,7 @@ impl JobStore {
         };
         let term = lease.as_ref().map(LeaderLease::term);
         let records = Records::new(Store::open(&format!("{place}/jobs"))?, lease.as_ref());
-        Ok(JobStore { folder, records, place, remote, lease, term, _lock: lock })
+        Ok(JobStore { folder, records, place, remote, lease, term, _locks: locks })
     }
 
     /// The copy in an object store, if there is one.
@@ -251,10 +257,8 @@ impl JobStore {
         let Some(remote) = self.remote().filter(|_| !self.has_here(hash)) else { return Ok(()) };
         let file = self.temporary_file()?;
         remote.download(&file_name(hash), file.path())?;
-        let mut hasher = blake3::Hasher::new();
-        hasher.update_reader(File::open(file.path())?)?;
         let place = || remote.store().describe(&file_name(hash));
-        ensure!(hasher.finalize() == hash, "{}: its bytes are not those that were put there", place());
+        ensure!(hash_of(file.path())? == hash, "{}: its bytes are not those that were put there", place());
         self.put_down(file, hash)
     }
 
@@ -320,10 +324,8 @@ impl JobStore {
             if !whole.insert((found.dev(), found.ino(), *input.hash.as_bytes())) {
                 continue;
             }
-            let mut hasher = blake3::Hasher::new();
-            let read = File::open(&path).and_then(|file| hasher.update_reader(file).map(drop));
-            read.with_context(|| format!("{}: cannot be read", input.path))?;
-            if hasher.finalize() != input.hash {
+            let hash = hash_of(&path).with_context(|| format!("{}: cannot be read", input.path))?;
+            if hash != input.hash {
                 return Ok(Some(input));
             }
         }
@@ -400,15 +402,36 @@ impl JobStore {
         on_disk(|| fs::rename(inputs_in(staging.path()), place))
     }
 
-    /// Puts the results of a job into the object store; their files, as in [`JobStore::list`].
-    pub fn publish(&self, id: JobId) -> Result<Vec<(String, u64)>> {
+    /// Puts the results of a job into the object store; their files, as in [`JobStore::list`], and checksums.
+    pub fn publish(&self, id: JobId) -> Result<(Vec<(String, u64)>, BTreeMap<String, String>)> {
         let files = self.list(id)?;
+        let checksum = |(path, _): &(String, u64)| {
+            Ok((path.clone(), hash_of(&self.results(id).join(path))?.to_hex().to_string()))
+        };
+        let checksums = files.iter().map(checksum).collect::<Result<_>>()?;
         if let Some(remote) = self.remote() {
             files.iter().try_for_each(|(path, _)| {
                 let object = object(id, &format!("{RESULTS}/{path}"));
                 remote.store().put_file(&object, &self.results(id).join(path))
             })?;
         }
+        Ok((files, checksums))
+    }
+
+    /// The results of a job that is done, downloaded if they are not here.
+    pub fn results_of(&self, record: &Record) -> Result<Vec<ResultFile>> {
+        if record.results.is_empty() {
+            let file = |(path, size)| ResultFile { path, size, hash: None };
+            return Ok(self.list(record.id)?.into_iter().map(file).collect());
+        }
+        let checksum = |path: &String| record.checksums.get(path).and_then(|hash| Hash::from_hex(hash).ok());
+        let file = |(path, size): &(String, u64)| ResultFile {
+            path: path.clone(),
+            size: *size,
+            hash: checksum(path),
+        };
+        let files: Vec<ResultFile> = record.results.iter().map(file).collect();
+        self.recall_results(record.id, &files)?;
         Ok(files)
     }
 
@@ -445,7 +468,11 @@ impl JobStore {
 
     /// The files of a job's results: paths below their folder, sorted, and sizes; without those that are of no use elsewhere.
     pub fn list(&self, id: JobId) -> Result<Vec<(String, u64)>> {
-        self.recall_results(id)?;
+        if let Some(remote) = self.remote().filter(|_| !self.results(id).exists()) {
+            let paths = remote.store().list_below(&object(id, RESULTS))?.into_iter();
+            let file = |path| ResultFile { path, size: 0, hash: None };
+            self.recall_results(id, &paths.filter(|path| is_safe(path)).map(file).collect::<Vec<_>>())?;
+        }
         let folder = self.results(id);
         let mut found = Vec::new();
         let mut folders = vec![folder.clone()];
@@ -469,15 +496,69 @@ impl JobStore {
         Ok(found)
     }
 
-    fn recall_results(&self, id: JobId) -> Result<()> {
+    /// Downloads results unless the folder has them.
+    fn recall_results(&self, id: JobId, files: &[ResultFile]) -> Result<()> {
         let Some(remote) = self.remote().filter(|_| !self.results(id).exists()) else { return Ok(()) };
         self.recall(id)?;
         let (staging, place) = (self.staging_folder()?, object(id, RESULTS));
-        for path in remote.store().list_below(&place)?.into_iter().filter(|path| is_safe(path)) {
-            remote.download(&format!("{place}/{path}"), &staging.path().join(path))?;
+        for file in files {
+            let object = format!("{place}/{}", file.path);
+            let mut checked = Ok(());
+            for _ in 0..DOWNLOADS {
+                remote.download(&object, &staging.path().join(&file.path))?;
+                checked = file.check(staging.path());
+                if checked.is_ok() {
+                    break;
+                }
+            }
+            checked.with_context(|| remote.store().describe(&object))?;
         }
         self.take_place_once(staging, &self.results(id))
     }
+}
+
+/// Locks a folder: itself, so that no removed file lets another service in, and a file in it, as network file systems lock no folders.
+fn take_locks(folder: &Path) -> Result<[File; 2]> {
+    let taken = || -> Result<[File; 2], TryLockError> {
+        let file = File::create(folder.join("lock")).map_err(TryLockError::Error)?;
+        file.try_lock()?;
+        let this = File::open(folder).map_err(TryLockError::Error)?;
+        match this.try_lock() {
+            Err(TryLockError::WouldBlock) => Err(TryLockError::WouldBlock),
+            // Without locks of folders the file has to do.
+            Ok(()) | Err(TryLockError::Error(_)) => Ok([file, this]),
+        }
+    };
+    taken().map_err(|error| match error {
+        TryLockError::WouldBlock => anyhow!(
+            "{}: another service works there; wait for its end, or choose another folder",
+            folder.display()
+        ),
+        TryLockError::Error(error) => {
+            anyhow!(error).context(format!("{}: cannot be locked", folder.display()))
+        }
+    })
+}
+
+impl ResultFile {
+    /// Refuses a file in the folder of results whose bytes are not those that the job wrote. Results of earlier versions have no checksum.
+    pub fn check(&self, folder: &Path) -> Result<()> {
+        let Some(expected) = self.hash else { return Ok(()) };
+        ensure!(
+            hash_of(&folder.join(&self.path))? == expected,
+            "{}: damaged: its bytes are not those that the job wrote; restore the file, or delete the job and submit it again",
+            self.path
+        );
+        Ok(())
+    }
+}
+
+/// BLAKE3 of a file.
+fn hash_of(file: &Path) -> Result<Hash> {
+    let mut hasher = blake3::Hasher::new();
+    let read = File::open(file).and_then(|file| hasher.update_reader(file).map(drop));
+    read.with_context(|| format!("{}: cannot be read", file.display()))?;
+    Ok(hasher.finalize())
 }
 
 /// Does one step on disk.
@@ -612,8 +693,10 @@ mod tests {
         let text = upload(&job_store, b"some sentences\n");
         let records: Vec<Record> = [1, 2, 10].map(|id| record(id, State::Queued)).into();
         records.iter().for_each(|record| job_store.records().save(record).unwrap());
-        let error = JobStore::open(dir.path(), None).err().unwrap().to_string();
-        assert!(error.contains("another service works there"), "{error}");
+        let refused = || JobStore::open(dir.path(), None).err().unwrap().to_string();
+        assert!(refused().contains("another service works there"), "{}", refused());
+        fs::remove_file(dir.path().join("lock")).unwrap();
+        assert!(refused().contains("another service works there"), "{}", refused());
         drop(job_store);
         std::fs::write(dir.path().join("files/.new-1"), "half").unwrap();
         let job_store = JobStore::open(dir.path(), None).unwrap();

@@ -48,6 +48,8 @@ pub struct Done {
     pub parameters_sha256: String,
     /// Results, as in [`Record::results`].
     pub results: Vec<(String, u64)>,
+    /// Checksums, as in [`Record::checksums`].
+    pub checksums: BTreeMap<String, String>,
     /// Score, as in [`Record::score`].
     pub score: Option<(String, String)>,
 }
@@ -198,15 +200,17 @@ impl Queue {
                     self.share(now, &mut steps);
                     return Ok(steps);
                 }
-                let (state, results, score) = match (how, &record.state) {
+                let (state, done) = match (how, &record.state) {
                     // A result counts even if it comes while the job stops.
-                    (Ok(Done { parameters_sha256, results, score }), _) => {
-                        (State::Done { parameters_sha256 }, results, score)
+                    (Ok(mut done), _) => {
+                        let parameters_sha256 = std::mem::take(&mut done.parameters_sha256);
+                        (State::Done { parameters_sha256 }, done)
                     }
-                    (Err(_), State::Stopping) => (State::Cancelled, Vec::new(), None),
-                    (Err(Reason(error)), _) => (State::Failed { error }, Vec::new(), None),
+                    (Err(_), State::Stopping) => (State::Cancelled, Done::default()),
+                    (Err(Reason(error)), _) => (State::Failed { error }, Done::default()),
                 };
-                step(Record { results, score, ..record }.over(state, now), Then::Nothing);
+                let Done { results, checksums, score, .. } = done;
+                step(Record { results, checksums, score, ..record }.over(state, now), Then::Nothing);
             }
             Event::Started | Event::Closed => self.working().cloned().for_each(|record| match record.state {
                 State::Stopping => step(record.over(State::Cancelled, now), Then::Nothing),
@@ -491,7 +495,8 @@ mod tests {
         let mut queue = start([], 1, 0).0;
         let score = Some(("token F1, mbr".to_owned(), "0.882".to_owned()));
         let results = vec![("summary.json".into(), 7)];
-        let done = Done { parameters_sha256: "ab".into(), results, score: score.clone() };
+        let checksums = [("summary.json".to_owned(), "cd".to_owned())].into();
+        let done = Done { parameters_sha256: "ab".into(), results, checksums, score: score.clone() };
         for event in [accepted(1, 10), Event::Cancelled(JobId(1)), Event::Ended(JobId(1), Ok(done.clone()))] {
             handle(&mut queue, 1, event).unwrap();
         }
@@ -499,7 +504,7 @@ mod tests {
         let record = queue.find(JobId(1)).unwrap();
         assert_eq!(record.state, State::Done { parameters_sha256: "ab".into() });
         assert_eq!(record.score, score);
-        assert_eq!(record.results, done.results);
+        assert_eq!((&record.results, &record.checksums), (&done.results, &done.checksums));
     }
 
     #[test]

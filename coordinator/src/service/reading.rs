@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 
 use super::job_log;
+use super::job_store::ResultFile;
 use super::queue::Queue;
 use super::record::{JobId, Record, State, View};
 use super::view::JobView;
@@ -125,8 +126,8 @@ impl Service {
         }
     }
 
-    /// The folder of the results of a job that is done, and the paths of its files below it, with sizes in bytes.
-    pub fn results(&self, id: JobId) -> Result<(PathBuf, Vec<(String, u64)>), Problem> {
+    /// The folder of the results of a job that is done, and its files.
+    pub fn results(&self, id: JobId) -> Result<(PathBuf, Vec<ResultFile>), Problem> {
         let record = self.job(id)?.record;
         if !matches!(record.state, State::Done { .. }) {
             return Err(Problem::Invalid(format!(
@@ -134,6 +135,6 @@ impl Service {
                 record.state.name()
             )));
         }
-        Ok((self.0.job_store.results(id), self.0.job_store.list(id)?))
+        Ok((self.0.job_store.results(id), self.0.job_store.results_of(&record)?))
     }
 }

@@ -1,5 +1,6 @@
 //! Record of a job, as the service keeps it on disk.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::num::ParseIntError;
 use std::str::FromStr;
@@ -152,6 +153,9 @@ pub struct Record {
     /// written down has none.)
     #[serde(default)]
     pub results: Vec<(String, u64)>,
+    /// BLAKE3 of these files by path, as hex digits. (Empty in records of earlier versions.)
+    #[serde(default)]
+    pub checksums: BTreeMap<String, String>,
     /// The main score or the objective, once it is done: name and value. (None in records of earlier versions.)
     #[serde(default)]
     pub score: Option<(String, String)>,
@@ -182,6 +186,7 @@ impl Record {
             starts: 0,
             deaths: 0,
             results: Vec::new(),
+            checksums: BTreeMap::new(),
             score: None,
             is_deleted: true,
             submitted: now,
@@ -281,6 +286,7 @@ pub mod tests {
             starts: 0,
             deaths: 0,
             results: Vec::new(),
+            checksums: BTreeMap::new(),
             score: None,
             is_deleted: false,
             submitted: Millis(id),

@@ -1,11 +1,13 @@
 //! Submissions: how a job is checked before the service accepts it.
 
+use std::collections::BTreeMap;
+
 use super::job_log::JobLog;
 use super::job_store::log_in;
 use super::record::{Input, JobId, Millis, PRIORITIES, Record, State, View};
 use super::{Limits, Problem, Service, now};
 use crate::access::Identity;
-use crate::job_process::folder::is_safe;
+use crate::job_process::folder::{MAX_PATH, is_safe};
 
 /// Largest job file, in bytes.
 pub(super) const MAX_JOB: usize = 1 << 20;
@@ -118,6 +120,7 @@ impl Submission {
             starts: 0,
             deaths: 0,
             results: Vec::new(),
+            checksums: BTreeMap::new(),
             score: None,
             is_deleted: false,
             submitted,
@@ -125,6 +128,12 @@ impl Submission {
             ended: None,
         }
     }
+}
+
+/// A path that is also the folder of another one.
+fn folder_among<'a>(paths: &[&'a str]) -> Option<&'a str> {
+    let folders = |path: &'a str| path.match_indices('/').map(move |(at, _)| &path[..at]);
+    paths.iter().flat_map(|path| folders(path)).find(|folder| paths.contains(folder))
 }
 
 /// Refuses texts that are too long or cannot be displayed, and paths that leave the job's folder.
@@ -147,10 +156,43 @@ fn check_words(submission: &Submission) -> Result<(), Problem> {
             format!("expected a key of at most {MAX_NAME} visible letters (--idempotency-key)")
         }
         () if *priority > most => format!("priority {priority}, expected {least} to {most} (--priority)"),
-        () => match paths.iter().find(|path| !is_safe(path)) {
-            Some(path) => format!("{path:?}: not a path below the job's own folder"),
-            None => return Ok(()),
+        () => match (paths.iter().find(|path| !is_safe(path)), folder_among(&paths)) {
+            (Some(path), _) => {
+                let [most, most_of_part] = MAX_PATH;
+                format!(
+                    "{path:?}: not a path below the job's own folder, of at most {most} bytes and {most_of_part} between slashes"
+                )
+            }
+            (None, Some(path)) => {
+                format!("{path:?}: a file, and the folder of another one; rename one of them")
+            }
+            (None, None) => return Ok(()),
         },
     };
     Err(Problem::Invalid(problem))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_that_no_folder_can_hold_are_refused_by_name() {
+        let check = |paths: &[&str]| {
+            let inputs = paths.iter().map(|path| Input { path: (*path).to_owned(), hash: blake3::hash(b"") });
+            let submission =
+                Submission { inputs: inputs.collect(), name: "job".into(), ..Default::default() };
+            check_words(&submission).map_err(|problem| problem.to_string())
+        };
+        assert_eq!(check(&["a", "b/a", "b/c", "b.txt", "a b/c"]), Ok(()));
+        for paths in [["a", "a/b"], ["a/b/c", "a/b"], ["a/b", "a"]] {
+            let refused = check(&paths).unwrap_err();
+            assert!(
+                refused.ends_with(": a file, and the folder of another one; rename one of them"),
+                "{refused}"
+            );
+        }
+        let long = "a".repeat(300);
+        assert!(check(&["b", &long]).unwrap_err().contains("of at most 512 bytes and 255 between slashes"));
+    }
 }

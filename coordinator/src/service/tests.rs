@@ -131,6 +131,11 @@ pub fn ids(service: &Service) -> BTreeSet<JobId> {
     service.jobs(None, usize::MAX).unwrap().iter().map(|view| view.record.id).collect()
 }
 
+/// Paths and sizes of results.
+fn paths(files: &[job_store::ResultFile]) -> Vec<(String, u64)> {
+    files.iter().map(|file| (file.path.clone(), file.size)).collect()
+}
+
 /// The job once it is over.
 pub fn over(service: &Service, id: JobId) -> Record {
     once(service, id, State::is_over)
@@ -353,7 +358,7 @@ fn a_deletion_survives_a_kill_at_any_step() {
             match next.job(id) {
                 Ok(view) => {
                     assert!(answer.is_err(), "{n}");
-                    assert_eq!(next.results(id).unwrap().1, view.record.results, "{n}");
+                    assert_eq!(paths(&next.results(id).unwrap().1), view.record.results, "{n}");
                 }
                 Err(_) => {
                     let left = ["jobs/1.json", "work/1/job.toml", "work/1/out/summary.json"];
@@ -404,7 +409,8 @@ fn results_are_downloaded_when_they_are_fetched() {
     assert!(!next.seen(id).rounds.is_empty());
     assert!(!next.0.job_store.results(id).exists());
     let (folder, downloaded) = next.results(id).unwrap();
-    assert_eq!(downloaded, files);
+    assert_eq!(paths(&downloaded), files);
+    assert!(downloaded.iter().all(|file| file.hash.is_some() && file.check(&folder).is_ok()));
     assert!(files.iter().all(|(path, size)| fs::metadata(folder.join(path)).unwrap().len() == *size));
 }
 

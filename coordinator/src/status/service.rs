@@ -10,7 +10,7 @@ use tonic::{Request, Response};
 use super::RunStatus;
 use super::snapshot::snapshot;
 use crate::access::{Access, Role};
-use crate::fleet::{QUESTION, Services, Watcher};
+use crate::fleet::{QUESTION, Services, Visitor, Watcher};
 
 /// The service, for the run that writes `run_status`, beside the workers of its fleet.
 pub fn services(run_status: RunStatus, access: Access) -> Services {
@@ -31,7 +31,11 @@ struct StatusService {
 impl Status for StatusService {
     async fn now(&self, request: Request<v1::NowRequest>) -> Result<Response<v1::Snapshot>, tonic::Status> {
         let header = request.metadata().get("authorization").and_then(|value| value.to_str().ok());
-        self.access.admit(header, Role::Read).map_err(tonic::Status::from)?;
+        let admit = || self.access.admit(header, Role::Read);
+        match request.extensions().get::<Visitor>() {
+            Some(visitor) => visitor.admit_token(header, admit)?,
+            None => admit()?,
+        };
         let fleet = self.watcher.status().await;
         let fleet = fleet.ok_or_else(|| tonic::Status::unavailable("the coordinator is about to end"))?;
         Ok(Response::new(snapshot(&self.run_status.read(), &fleet)))

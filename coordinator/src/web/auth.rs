@@ -77,8 +77,9 @@ impl Auth {
     }
 
     /// Answers a login form with a token.
-    pub async fn log_in(&self, service: &Service, peer: SocketAddr, token: &str) -> Response {
-        let admitted = self.access.admit(Some(&format!("Bearer {token}")), Role::Read);
+    pub async fn log_in(&self, service: &Service, peer: SocketAddr, place: &Place, token: &str) -> Response {
+        let header = format!("Bearer {token}");
+        let admitted = place.admit_token(Some(&header), || self.access.admit(Some(&header), Role::Read));
         let (service, detail) = (service.clone(), peer.ip().to_string());
         let note = |who: String, what: &'static str| {
             tokio::task::spawn_blocking(move || service.note(&who, what, &detail))
@@ -106,6 +107,9 @@ impl Auth {
                 tokio::time::sleep(DELAY).await;
                 match denied {
                     Denied::Missing | Denied::Unknown => Redirect::to("/login?again").into_response(),
+                    Denied::TooMany => {
+                        PageError(StatusCode::TOO_MANY_REQUESTS, denied.to_string()).into_response()
+                    }
                     Denied::Role { .. } => {
                         PageError(StatusCode::FORBIDDEN, denied.to_string()).into_response()
                     }
@@ -149,6 +153,7 @@ impl Auth {
                 )
                     .into_response()
             }
+            Denied::TooMany => PageError(StatusCode::TOO_MANY_REQUESTS, denied.to_string()).into_response(),
             Denied::Role { .. } => PageError(StatusCode::FORBIDDEN, denied.to_string()).into_response(),
         }
     }
@@ -183,7 +188,13 @@ pub async fn guard(State(app): State<App>, mut request: Request, next: Next) -> 
     let shown = auth.shown_by(request.headers());
     let admitted = match needed(request.method(), request.uri().path()) {
         None => Ok(Identity::anyone("anyone")),
-        Some(role) => auth.access.admit(shown.as_deref(), role),
+        Some(role) => {
+            let admit = || auth.access.admit(shown.as_deref(), role);
+            match request.extensions().get::<Arc<Place>>() {
+                Some(place) => place.admit_token(shown.as_deref(), admit),
+                None => admit(),
+            }
+        }
     };
     match admitted {
         _ if auth.is_local && !names_this_machine(request.headers()) => {

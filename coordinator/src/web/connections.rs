@@ -46,7 +46,7 @@ pub async fn serve(listener: TcpListener, tls: Option<Arc<ServerConfig>>, routes
         match listener.accept().await {
             Ok((tcp, peer)) => {
                 let (acceptor, routes) = (acceptor.clone(), routes.clone());
-                let (place, eviction) = limits.enter();
+                let (place, eviction) = limits.enter(peer.ip());
                 tokio::spawn(async move {
                     let _permit = permit;
                     tokio::select! {
@@ -94,6 +94,8 @@ async fn answer(
     http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(TIMEOUT)
+        // hyper panics over a clock that shows a time before 1970.
+        .auto_date_header(false)
         .max_buf_size(HEAD)
         .serve_connection(
             TokioIo::new(TimedWrites { stream, timeout: None }),

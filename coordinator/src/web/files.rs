@@ -16,6 +16,7 @@ use flate2::write::GzEncoder;
 
 use super::{App, PageError, missing};
 use crate::access::Identity;
+use crate::service::job_store::ResultFile;
 use crate::service::outgoing::Outgoing;
 use crate::service::places::Place;
 use crate::service::record::JobId;
@@ -34,8 +35,8 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Sends the file at `path` of the results of a job to a user.
 pub async fn send(app: &App, who: &Identity, job: JobId, path: String) -> Result<Response, PageError> {
-    let Results { folder, files, place } = find(app, who, job).await?;
-    let (path, size) = files.into_iter().find(|(name, _)| *name == path).ok_or_else(missing)?;
+    let Results { folder, files, place } = find(app, who, job, Some(path)).await?;
+    let ResultFile { path, size, .. } = files.into_iter().next().ok_or_else(missing)?;
     let (outgoing, pieces) = Outgoing::new(TIMEOUT);
     let from = folder.join(&path);
     tokio::task::spawn_blocking(move || {
@@ -63,7 +64,7 @@ pub async fn send(app: &App, who: &Identity, job: JobId, path: String) -> Result
 
 /// Sends all results of a job to a user, as a compressed archive with a folder `job-ID`.
 pub async fn send_archive(app: &App, who: &Identity, job: JobId) -> Result<Response, PageError> {
-    let Results { folder, files, place } = find(app, who, job).await?;
+    let Results { folder, files, place } = find(app, who, job, None).await?;
     let (outgoing, pieces) = Outgoing::new(TIMEOUT);
     tokio::task::spawn_blocking(move || {
         let _place = place;
@@ -82,23 +83,26 @@ pub async fn send_archive(app: &App, who: &Identity, job: JobId) -> Result<Respo
 /// Results of a job, and a place for their download.
 struct Results {
     folder: PathBuf,
-    /// Paths and sizes.
-    files: Vec<(String, u64)>,
+    files: Vec<ResultFile>,
     place: Place,
 }
 
-/// Finds the results of a job. The place is held as long as the work, whether the client waits or not.
-async fn find(app: &App, who: &Identity, job: JobId) -> Result<Results, PageError> {
+/// Finds and checks the results of a job, or one of them. The place is held as long as the work, whether the client waits or not.
+async fn find(app: &App, who: &Identity, job: JobId, path: Option<String>) -> Result<Results, PageError> {
     let place = app.downloads.take(&who.name).await.ok_or_else(PageError::busy)?;
-    let results = app.blocking(move |service| Ok((service.results(job)?, place))).await;
-    let ((folder, files), place) = results.map_err(|_| missing())?;
-    Ok(Results { folder, files, place })
+    let found = app.blocking(move |service| {
+        let (folder, mut files) = service.results(job)?;
+        files.retain(|file| path.as_ref().is_none_or(|path| file.path == *path));
+        files.iter().try_for_each(|file| file.check(&folder))?;
+        Ok(Results { folder, files, place })
+    });
+    found.await.map_err(|error| if error.0.is_server_error() { error } else { missing() })
 }
 
 /// Writes an archive of `files` of `folder`, given by path and size, below a folder `name`.
-fn archive(out: impl Write, name: &str, folder: &Path, files: &[(String, u64)]) -> io::Result<()> {
+fn archive(out: impl Write, name: &str, folder: &Path, files: &[ResultFile]) -> io::Result<()> {
     let mut archive = tar::Builder::new(GzEncoder::new(out, Compression::fast()));
-    for (path, size) in files {
+    for ResultFile { path, size, .. } in files {
         let file = File::open(folder.join(path))?;
         let changed = file.metadata()?.modified()?.duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut header = tar::Header::new_gnu();
@@ -156,7 +160,7 @@ mod tests {
         let mut files = Vec::new();
         for (path, bytes) in &contents {
             std::fs::write(dir.path().join(path), bytes).unwrap();
-            files.push(((*path).to_owned(), bytes.len() as u64));
+            files.push(ResultFile { path: (*path).to_owned(), size: bytes.len() as u64, hash: None });
         }
         let mut written = Vec::new();
         archive(&mut written, "job-7", dir.path(), &files).unwrap();

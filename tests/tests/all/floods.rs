@@ -80,7 +80,7 @@ struct Flood {
     run: fn(&Target, u64),
 }
 
-const FLOODS: [Flood; 12] = [
+const FLOODS: [Flood; 14] = [
     Flood { name: "streams opened and reset (HTTP/2)", connections: 4, run: resets },
     Flood {
         name: "workers that join and leave",
@@ -125,6 +125,12 @@ const FLOODS: [Flood; 12] = [
         run: |target, _| endless_call(target, &target.user),
     },
     Flood { name: "requests of pages that never end", connections: 520, run: half_requests },
+    Flood { name: "wrong tokens", connections: 16, run: |target, at| block_on(guesses(target, at)) },
+    Flood {
+        name: "forty endless jobs of the highest priority",
+        connections: 1,
+        run: |target, _| block_on(endless_jobs(target)),
+    },
 ];
 
 fn block_on(flood: impl Future<Output = ()>) {
@@ -301,6 +307,38 @@ async fn endless(target: &Target) {
     jobs.cancel(with_token(&target.user, v1::JobRef { id })).await.unwrap();
 }
 
+/// Tokens that nobody has, one after the other.
+async fn guesses(target: &Target, at: u64) {
+    let mut jobs = JobsClient::new(connect(&target.url).await.unwrap());
+    let mut n = 0_u64;
+    while !target.is_over() {
+        n += 1;
+        let guess = with_token(&format!("{at}-{n}"), v1::JobRef { id: target.job });
+        let refused = jobs.get(guess).await.expect_err("it is refused");
+        if refused.code() == tonic::Code::Unavailable {
+            jobs = JobsClient::new(connect(&target.url).await.unwrap());
+        }
+        target.count(1);
+    }
+}
+
+/// Jobs without end that take all places for running jobs.
+async fn endless_jobs(target: &Target) {
+    let mut jobs = JobsClient::new(connect(&target.url).await.unwrap());
+    let mut request = upload(target, &mut jobs, b"ab\nab a\n").await;
+    request.job.push_str("[inference]\nmax_rounds = 1000000\ntolerance = 0\n");
+    request.priority = 100;
+    let mut ids = Vec::new();
+    for _ in 0..40 {
+        ids.push(jobs.submit(with_token(&target.user, request.clone())).await.unwrap().into_inner().id);
+        target.count(1);
+    }
+    target.wait().await;
+    for id in ids {
+        jobs.cancel(with_token(&target.user, v1::JobRef { id })).await.unwrap();
+    }
+}
+
 /// Sixty submissions at a time whose client gives up while they are checked.
 async fn deadlines(target: &Target) {
     let mut jobs = JobsClient::new(connect(&target.url).await.unwrap());
@@ -412,7 +450,7 @@ fn a_flood_takes_no_memory_and_keeps_no_other_user_out() {
                 let begun_page = clock();
                 load_page(&target, id, &honest);
                 took_pages.push(begun_page.elapsed());
-                let is_over = job.state != "queued" && job.state != "running";
+                let is_over = ["done", "failed", "cancelled"].contains(&&job.state[..]);
                 let has_begun = target.sent.load(Ordering::Relaxed) >= connections;
                 if is_over && has_begun && begun.elapsed() >= Duration::from_secs(seconds) {
                     break job;

@@ -289,6 +289,58 @@ fn another_user_submits_while_the_service_is_attacked() {
     println!("the service: {} MiB at most", usage(service.id()).1);
 }
 
+/// Jobs whose only task has no end within hours.
+const ENDLESS: &str = "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"tiny.txt\"\n[inference]\nmethod = \"hastings\"\nsweeps = 1000000\n";
+
+#[test]
+#[ignore = "takes minutes, and prints figures"]
+fn a_short_job_beside_endless_ones_of_another_user() {
+    let job = "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"corpus.txt\"\n[inference]\nmax_rounds = 3\ntolerance = 0\n";
+    let folder = Folder::new(&[
+        ("corpus.txt", &corpus(1)),
+        ("job.toml", job),
+        ("tiny.txt", "a b\n"),
+        ("endless.toml", ENDLESS),
+    ]);
+    for (name, role) in [("ann", "submit"), ("eve", "submit"), ("node", "work")] {
+        let token = folder.grammaton(&["token", name, role, "--tokens", "tokens"]);
+        fs::write(folder.path(name), token).unwrap();
+    }
+    let service = Serving::start(&folder, &["--tokens", "tokens"]);
+    let _workers = ["alice", "bob"].map(|name| {
+        let mut command = worker_command(&service.url, name);
+        Process::spawn(command.arg("--token-file").arg(folder.path("node")))
+    });
+    let short = || {
+        let mut took: Vec<Duration> = (0..setting("LOAD_TIMES", 5))
+            .map(|_| {
+                let begun = clock();
+                service.grammaton(&folder, &["submit", "job.toml", "--wait", "--token-file", "ann"]);
+                begun.elapsed()
+            })
+            .collect();
+        took.sort_unstable();
+        took[took.len() / 2].as_secs_f64()
+    };
+    let alone = short();
+    let endless: Vec<String> = (0..41)
+        .map(|_| {
+            let args = ["submit", "endless.toml", "--priority", "100", "--token-file", "eve"];
+            service.grammaton(&folder, &args)
+        })
+        .collect();
+    let is_running = |id: &String| {
+        let status = service.grammaton(&folder, &["status", id, "--json", "--token-file", "eve"]);
+        serde_json::from_str::<Value>(&status).unwrap()["state"] == "running"
+    };
+    eventually(&|| service.log(), || endless.iter().filter(|id| is_running(id)).count() == 16);
+    let beside = short();
+    println!(
+        "a job of three rounds: {alone:.2} s alone, {beside:.2} s beside 41 endless ones: {:.2} times",
+        beside / alone
+    );
+}
+
 #[test]
 #[ignore = "takes minutes, and prints figures"]
 fn shares_of_jobs_of_different_kinds() {

@@ -8,8 +8,9 @@ use std::process::Command;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use grammaton_tests::folder::{Folder, Trained, examples};
+use grammaton_tests::s3::{Fault, S3};
 use grammaton_tests::serving::Serving;
-use grammaton_tests::{Process, eventually, requirement};
+use grammaton_tests::{Process, clock, eventually, requirement};
 
 const SECRET: &str = "not-a-secret-but-must-not-be-logged";
 
@@ -191,6 +192,62 @@ fn a_service_resumes_on_another_machine_from_the_object_store() {
     assert_eq!(refused.wait().code(), Some(2));
     assert!(refused.log().contains("third: another service works there"), "{}", refused.log());
     assert!(!service.log().contains(SECRET));
+}
+
+/// Whatever happens to a result file on its way from the store to a new machine: `fetch` gives the bytes of `train`, or names the file and
+/// gives them later.
+#[test]
+fn results_are_fetched_whole_or_not_at_all_whatever_a_store_sends() {
+    let folder = folder();
+    let here = ["--set", "output.checkpoints=", "--set", "inference.max_rounds=2"];
+    let trained = folder.train("one", &here);
+    let store = S3::start();
+    let serve = |cache: &str| {
+        let more = ["--cache", cache, "--workers", "1"];
+        Serving::start_at(&folder, "s3://models/service", &more, &store.environment())
+    };
+    let mut service = serve("first");
+    service.grammaton(&folder, &["submit", "job.toml", "--wait", "--set", here[3]]);
+    assert_eq!(service.stop().0, Some(0));
+    let is_whole = |out: &str| Trained::read(&folder.path(out)).check_equals(&trained);
+
+    let faults =
+        [None, Some((Fault::Cut, 1)), Some((Fault::Flip, 1)), Some((Fault::Flip, 2)), Some((Fault::Late, 1))];
+    for (at, fault) in faults.into_iter().enumerate() {
+        let (mut service, out) = (serve(&format!("cache-{at}")), format!("out-{at}"));
+        fault.map(|(fault, times)| store.fail("work/1/out/model", fault, times));
+        let (begun, before) = (clock(), store.requests());
+        service.grammaton(&folder, &["fetch", "1", "--out", &out]);
+        let (took, requests) = (begun.elapsed(), store.requests() - before);
+        let files = service.grammaton(&folder, &["fetch", "1", "--out", "again", "--overwrite", "--json"]);
+        let n = serde_json::from_str::<Vec<String>>(&files).unwrap().len();
+        println!("first fetch of {n} files with {fault:?}: {took:?}, {requests} requests");
+        assert!(requests < n + 20, "{requests} requests for {n} files");
+        assert!(took < std::time::Duration::from_secs(60), "{took:?}");
+        assert_eq!(store.left(), 0, "{fault:?}");
+        is_whole(&out);
+        assert_eq!(service.stop().0, Some(0));
+    }
+
+    let service = serve("cache");
+    store.fail("work/1/out/model/model.bin", Fault::Flip, usize::MAX);
+    let refused = service.run(&folder, &["fetch", "1", "--out", "late"]);
+    assert_ne!(refused.code, 0);
+    assert!(refused.log.contains("model/model.bin: damaged"), "{}", refused.log);
+    assert!(!folder.path("late/summary.json").exists());
+    store.fail("", Fault::Flip, 0);
+    service.grammaton(&folder, &["fetch", "1", "--out", "late"]);
+    is_whole("late");
+
+    // What is damaged on the service's own disk is noticed by who fetches it.
+    let file = folder.path("cache/work/1/out/model/model.bin");
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[10] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    let refused = service.run(&folder, &["fetch", "1", "--out", "damaged"]);
+    assert_ne!(refused.code, 0);
+    assert!(refused.log.contains("model/model.bin: damaged"), "{}", refused.log);
+    assert!(!folder.path("damaged/summary.json").exists());
 }
 
 #[test]

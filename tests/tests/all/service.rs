@@ -299,6 +299,32 @@ fn actions_without_the_needed_role_are_refused_and_audited() {
     }
 }
 
+/// Beyond a limit of file sizes the system sends a signal that would end the service: the write fails instead, as on a full disk.
+#[test]
+fn a_limit_of_file_sizes_fails_a_write_and_not_the_service() {
+    let folder = folder();
+    let mut service = Serving::prepare(&folder, "store", &[], &[]);
+    let listens = service.begin_by(|command| {
+        let mut limited = std::process::Command::new("sh");
+        limited
+            .args(["-c", "ulimit -f 32; exec \"$0\" \"$@\""])
+            .arg(command.get_program())
+            .args(command.get_args());
+        limited.current_dir(folder.path("")).env_remove("GRAMMATON_TOKEN").env_remove("GRAMMATON_LOG");
+        limited
+    });
+    assert!(listens, "{}", service.log());
+    let small = fs::read_to_string(folder.path("corpus.txt")).unwrap();
+    let large: String = (0..20).map(|n| small.replace('a', &n.to_string())).collect();
+    fs::write(folder.path("corpus.txt"), large).unwrap();
+    let refused = service.run(&folder, &["submit", "em.toml"]);
+    assert_ne!(refused.code, 0);
+    assert!(refused.log.contains("the service cannot write"), "{}", refused.log);
+    fs::write(folder.path("corpus.txt"), small).unwrap();
+    let id = service.grammaton(&folder, &["submit", "em.toml"]);
+    assert_eq!(service.job(&folder, &id)["state"], "running", "the service goes on");
+}
+
 /// Deaths of the service are not the fault of its jobs, however many there are in a row and without a checkpoint.
 #[test]
 fn no_death_of_the_service_counts_against_a_job() {

@@ -29,6 +29,7 @@ use tokio_rustls::TlsAcceptor;
 use tonic::transport::server::Connected;
 use tracing::{Instrument as _, info, warn};
 
+use crate::access::{Denied, Identity};
 use crate::connection_limits::{ConnectionLimits, Place};
 use scheduler::Machine;
 
@@ -71,10 +72,11 @@ pub(super) async fn keep(
                 continue;
             }
         };
-        let (place, eviction) = limits.enter();
+        let (place, eviction) = limits.enter(peer.ip());
         let (acceptor, inside) = (acceptor.clone(), inside.clone());
         let arrive = async move {
             let mut eviction: Eviction = Box::pin(evicted(eviction, Arc::downgrade(&place)));
+            let quiet = place.clone();
             let shaken = tokio::select! {
                 shaken = tokio::time::timeout(HANDSHAKE_WITHIN, shake(tcp, acceptor)) => shaken,
                 () = &mut eviction => return,
@@ -85,6 +87,7 @@ pub(super) async fn keep(
                     // An error means that the fleet has stopped.
                     let _ = inside.send(Ok(Connection { io, visitor, eviction: Some(eviction) })).await;
                 }
+                Ok(Err(_)) | Err(_) if !quiet.may_log() => {}
                 Ok(Err(TurnedAway::Distrusted(why))) => {
                     warn!(%peer, "a peer was turned away: {why}");
                 }
@@ -212,6 +215,20 @@ impl Visitor {
     /// Marks the connection as a user's.
     pub fn admit_user(&self, name: &str) {
         self.place.admit(name);
+    }
+
+    /// Returns what `admit` says of a token, unless too many wrong ones came from the peer's address.
+    pub fn admit_token(
+        &self,
+        header: Option<&str>,
+        admit: impl FnOnce() -> Result<Identity, Denied>,
+    ) -> Result<Identity, Denied> {
+        self.place.admit_token(header, admit)
+    }
+
+    /// Whether a line about the peer may go into the log.
+    pub fn may_log(&self) -> bool {
+        self.place.may_log()
     }
 
     /// Closes the connection.
