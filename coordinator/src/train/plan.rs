@@ -107,7 +107,7 @@ impl Tasks for Round {
         let (run, shard) = self.asked[at];
         let AskOf { shards, ask, .. } = &self.asks[run];
         let shard_state = match ask {
-            Ask::Each(works) => blob::shard_state(&works[shard]).map(|shard_state| shard_state.hash),
+            Ask::Each(works) => blob::shard_state(&works[&shard]).map(|shard_state| shard_state.hash),
             Ask::Expect { .. } | Ask::Sample { .. } | Ask::Same(_) => None,
         };
         Needs { shard: shards[shard].shard.hash, shard_state }

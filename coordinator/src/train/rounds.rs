@@ -2,7 +2,7 @@
 //!
 //! A batch has, for every run that is not over, one task for each shard; so chains and grid points keep all workers busy even
 //! where a run by itself has a single shard. A run whose round has to be run again, since a sentence lost its derivation, is in
-//! the next batch with the same round.
+//! the next batch with the same round. So is a run whose round goes on: the sweeps of a chain are as many tasks as keep each of them short.
 
 use std::time::Duration;
 
@@ -47,6 +47,8 @@ pub struct Training<'a> {
     /// The runs as they go into a checkpoint, while `runs` have no state between two rounds: in a round that is measured, and at the
     /// end.
     settled: Option<Vec<Run>>,
+    /// Seconds since the last round that was finished, in batches that finished none.
+    seconds: f64,
 }
 
 /// A running or finished run.
@@ -64,6 +66,8 @@ struct Active<'a> {
     waited: usize,
     /// Number of strings restored since the round began.
     restored: usize,
+    /// Share of the sentences that the round has read, and time that its tasks took.
+    read: (f64, Duration),
 }
 
 /// The best run of a point.
@@ -150,12 +154,22 @@ impl<'a> Training<'a> {
                 true => writer.refusal(&format!("run {run}: {problem}")),
                 false => anyhow!("run {run}: {problem}"),
             })?;
-            runs.push(Active { point, of, inference, trainer, converged, best, waited, restored: 0 });
+            runs.push(Active {
+                point,
+                of,
+                inference,
+                trainer,
+                converged,
+                best,
+                waited,
+                restored: 0,
+                read: Default::default(),
+            });
         }
         progress.tallies.resize(job.points.len(), Vec::new());
         let input = prepared.first().map(Prepared::input).expect("a job has at least one point");
         check_tallies(input, &progress.tallies).map_err(|problem| writer.refusal(&format!("{problem:#}")))?;
-        Ok(Training { job, fleet, writer, progress, runs, settled: None })
+        Ok(Training { job, fleet, writer, progress, runs, settled: None, seconds: 0.0 })
     }
 
     /// Runs all of them to their end, and gives the best run of every point of the job.
@@ -242,21 +256,30 @@ impl<'a> Training<'a> {
         for (ask, &run) in active.iter().enumerate() {
             let plan = &self.runs[run].of.plan;
             let of_run = report.busy_by_task.iter().zip(&asked).filter(|(_, asked)| asked.0 == ask);
-            let busy = of_run.map(|(busy, _)| *busy).sum();
+            let busy = of_run.map(|(busy, _)| *busy).sum::<Duration>();
             let of_sentences =
                 |&&(of, shard): &&(usize, usize)| of == ask && plan.shards[shard].strings.is_none();
             let share =
                 asked.iter().filter(of_sentences).count() as f64 / plan.sentence_shards().count() as f64;
             let active = &mut self.runs[run];
+            // A round that goes on has read everything before.
+            let (share, busy) = (active.read.0.max(share), active.read.1 + busy);
+            active.read = Default::default();
             match active.trainer.finish().map_err(|failure| explained(self.fleet, active.of, failure))? {
                 Step::Again { restored } => active.restored += restored,
+                Step::Continue => active.read = (share, busy),
                 Step::Next(report) => {
                     self.runs[run].converged = report.converged;
                     finished.push((report, Ended { run, busy, share }));
                 }
             }
         }
-        let seconds = begun.elapsed().as_secs_f64() / finished.len().max(1) as f64;
+        self.seconds += begun.elapsed().as_secs_f64();
+        if finished.is_empty() {
+            self.settled = None;
+            return Ok(Vec::new());
+        }
+        let seconds = std::mem::take(&mut self.seconds) / finished.len() as f64;
         let measured =
             finished.iter().map(|(_, ended)| self.measure(ended.run)).collect::<Result<Vec<_>>>()?;
         self.settled = None;

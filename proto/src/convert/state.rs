@@ -7,9 +7,9 @@ use shared::grammar::{ParamId, SymbolId};
 use shared::models::latent::collapsed::Own;
 use shared::models::sampler::state::{Choice, Table, TableId};
 use shared::models::sampler::{Hyper, State};
-use shared::work::task::ShardState;
+use shared::work::task::{ShardState, Sweeping};
 
-use super::{POSITIVE, Wire, WireError, cut, positive, ragged, ragged_to_wire, same_length};
+use super::{POSITIVE, Wire, WireError, cut, in_range, positive, ragged, ragged_to_wire, same_length};
 use crate::v1;
 
 impl Wire for ShardState {
@@ -21,6 +21,7 @@ impl Wire for ShardState {
             ShardState::Counts(counts) => v1::shard_state::State::Counts(counts_to_wire(counts)),
             ShardState::Chain(state) => v1::shard_state::State::Chain(chain_to_wire(state)),
             ShardState::Latent(own) => v1::shard_state::State::Trees(trees_to_wire(own)),
+            ShardState::Sweeping(sweeping) => v1::shard_state::State::Sweeping(sweeping_to_wire(sweeping)),
         };
         v1::ShardState { state: Some(state) }
     }
@@ -30,6 +31,9 @@ impl Wire for ShardState {
             v1::shard_state::State::Counts(counts) => counts_from_wire(counts),
             v1::shard_state::State::Chain(state) => Ok(ShardState::Chain(chain_from_wire(state)?)),
             v1::shard_state::State::Trees(own) => Ok(ShardState::Latent(trees_from_wire(own)?)),
+            v1::shard_state::State::Sweeping(sweeping) => {
+                Ok(ShardState::Sweeping(sweeping_from_wire(sweeping)?))
+            }
         }
     }
 }
@@ -78,6 +82,18 @@ fn chain_from_wire(message: v1::ShardStateChain) -> Result<State, WireError> {
         tables: symbols.into_iter().zip(labels).map(table).collect(),
         hyper: processes.into_iter().enumerate().map(process).collect::<Result<_, _>>()?,
     })
+}
+
+fn sweeping_to_wire(Sweeping { state, random: [low, high], left }: &Sweeping) -> v1::ShardStateSweeping {
+    let chain = Some(chain_to_wire(state));
+    v1::ShardStateSweeping { chain, random_low: *low, random_high: *high, left: *left }
+}
+
+fn sweeping_from_wire(message: v1::ShardStateSweeping) -> Result<Sweeping, WireError> {
+    let v1::ShardStateSweeping { chain, random_low, random_high, left } = message;
+    let chain = chain.ok_or(WireError::Missing { field: "sweeping.chain" })?;
+    in_range("sweeping.left", [left], 1..u64::from(u32::MAX))?;
+    Ok(Sweeping { state: chain_from_wire(chain)?, random: [random_low, random_high], left })
 }
 
 fn trees_to_wire(own: &Own) -> v1::ShardStateTrees {

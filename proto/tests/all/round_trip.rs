@@ -22,7 +22,7 @@ use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use shared::work::shard::Shard;
 use shared::work::task::{
     Answer, Candidates, ChainFrom, Chained, Collapse, Collapsed, Expectation, Index, Language, Lengths,
-    Named, Sample, Sampled, ShardState, StringCounts, Sweeps, Task, Work,
+    Named, Sample, Sampled, ShardState, StringCounts, Sweeping, Sweeps, Task, Work,
 };
 
 fn string() -> impl Strategy<Value = Vec<SymbolId>> {
@@ -118,7 +118,9 @@ fn shard_state() -> impl Strategy<Value = ShardState> {
     let counts = vec(counts, 0..5).prop_map(|sentences| {
         ShardState::Counts(sentences.into_iter().map(|counts| counts.into_iter().collect()).collect())
     });
-    prop_oneof![counts, state().prop_map(ShardState::Chain)]
+    let sweeping = (state(), any::<[u64; 2]>(), 1..u32::MAX)
+        .prop_map(|(state, random, left)| ShardState::Sweeping(Sweeping { state, random, left }));
+    prop_oneof![counts, state().prop_map(ShardState::Chain), sweeping]
 }
 
 /// States whose labels refer only to earlier tables.
@@ -520,7 +522,7 @@ fn sweeps_and_their_answers_fit_their_shard() {
     assert_eq!(message, "given.trees: length 8, expected 9");
 
     type Breaks = fn(&mut Chained);
-    let broken: [(&str, Breaks); 11] = [
+    let broken: [(&str, Breaks); 12] = [
         ("chained.uses: length", |chained| chained.uses.push(0)),
         ("chained.tree_moves: 19, expected at most 18", |chained| chained.trees.proposed = 19),
         ("chained.label_moves: ", |chained| chained.labels.proposed = u64::MAX),
@@ -532,6 +534,12 @@ fn sweeps_and_their_answers_fit_their_shard() {
         ("chained.trees: not what", |chained| chained.analyses.push(chained.analyses[5].clone())),
         ("chained.trees: not what", |chained| chained.analyses[3].ends.push(99)),
         ("chained.trees: not what", |chained| chained.analyses.swap(0, 5)),
+        ("chained.left: 2, expected at most 1", |chained| {
+            let ShardState::Chain(state) = chained.shard_state.clone() else {
+                panic!("the state of a chain")
+            };
+            chained.shard_state = ShardState::Sweeping(Sweeping { state, random: [1, 2], left: 2 });
+        }),
     ];
     for (message, break_it) in broken {
         let mut chained = chained.clone();

@@ -21,6 +21,20 @@ pub fn shard_seed(seed: u64, run: u64, round: u64, shard: u64) -> u64 {
     stream(stream(seed, run, round).next_u64(), shard, 0).next_u64()
 }
 
+/// The state of a stream, its lower half first, from which [`resume`] goes on.
+pub fn state(random: &Pcg64Mcg) -> [u64; 2] {
+    let mut state = [0; 16];
+    bincode::serde::encode_into_slice(random, &mut state, bincode::config::legacy())
+        .expect("a generator is a number of 128 bits");
+    let state = u128::from_le_bytes(state);
+    [state as u64, (state >> 64) as u64]
+}
+
+/// The stream that goes on from a state.
+pub fn resume([low, high]: [u64; 2]) -> Pcg64Mcg {
+    Pcg64Mcg::new(u128::from(high) << 64 | u128::from(low))
+}
+
 /// Uniform in [0, 1): the upper 53 bits, so that the stream does not depend on a library's way of making floats.
 pub fn uniform(random: &mut Pcg64Mcg) -> f64 {
     (random.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)

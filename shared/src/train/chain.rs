@@ -1,8 +1,12 @@
 //! The trainer of Markov chains: answers of a round of sweeps.
 //!
 //! ```text
-//! begin → work(shard) … add(shard, answer) … → finish → Step::Next
+//! begin → work(shard) … add(shard, answer) … → finish ─┬─ sweeps of some shards are left → Step::Continue, of these shards
+//!                                                      └─ else                           → Step::Next
 //! ```
+//!
+//! The sweeps of a shard are one task after the other ([`ShardState::Sweeping`]), each of a bounded size: the sweeps that are left fall
+//! with every answer.
 //!
 //! Each shard is a chain that sees the counts of the other shards as of the start of the round; over one shard the chain is
 //! the published one. Between two rounds the [`State`] is all that matters.
@@ -157,7 +161,10 @@ pub struct Trainer {
     state: State,
     /// Treatment of the trees of the current round.
     collect: Collect,
-    answers: Vec<Chained>,
+    /// Last answers of the shards in the current round.
+    answers: BTreeMap<usize, Chained>,
+    /// Proposals of trees in the current round.
+    moves: Moves,
     /// Analyses of the last round, by shard and occurrence.
     samples: Vec<Vec<Analysis>>,
 }
@@ -173,8 +180,9 @@ impl Trainer {
         state: State,
     ) -> Trainer {
         let groups = Groups::new(&grammar, lexicon);
-        let (collect, answers, samples) = (Collect::default(), Vec::new(), Vec::new());
-        Trainer { grammar, groups, alpha, settings, state, collect, answers, samples }
+        let (collect, answers, samples) = (Collect::default(), BTreeMap::new(), Vec::new());
+        let moves = Moves::default();
+        Trainer { grammar, groups, alpha, settings, state, collect, answers, moves, samples }
     }
 
     /// The state.
@@ -192,20 +200,33 @@ impl Trainer {
 
     /// The work of a shard.
     fn work(&self, shard: usize) -> Work {
-        let Settings { hyper, relabel, draw_hyper, sweeps: n, ref anneal, seed, run, .. } = self.settings;
+        let Settings { hyper, relabel, draw_hyper, ref anneal, seed, run, .. } = self.settings;
         let round = self.state.rounds + 1;
         let mut pseudo = self.alpha.clone();
         for (_, other) in self.state.shards.iter().enumerate().filter(|&(at, _)| at != shard) {
             pseudo.iter_mut().zip(&other.uses).for_each(|(pseudo, &uses)| *pseudo += f64::from(uses));
         }
-        let from = match (self.state.shards.get(shard), &self.settings.start) {
-            (Some(share), _) => ChainFrom::ShardState(Named::new(share.shard_state.clone())),
+        let last = self.answers.get(&shard).map(|last| &last.shard_state);
+        let last = last.or(self.state.shards.get(shard).map(|share| &share.shard_state));
+        let from = match (last, &self.settings.start) {
+            (Some(state), _) => ChainFrom::ShardState(Named::new(state.clone())),
             (None, Start::Trees(trees)) => ChainFrom::Trees { trees: trees[shard].clone(), hyper },
             (None, start) => ChainFrom::Start { incremental: *start == Start::Incremental, hyper },
         };
         let settings = OfSweep { temperature: anneal.temperature(round), relabel, hyper: draw_hyper };
         let stream = random::shard_seed(seed, run, round as u64, shard as u64);
+        let n = self.n_left(shard);
         Work::Sweep(Sweeps { from, n, settings, pseudo, stream, keep: self.collect.segments.clone() })
+    }
+
+    /// Sweeps of the current round that a shard has left.
+    fn n_left(&self, shard: usize) -> u32 {
+        self.answers.get(&shard).map_or(self.settings.sweeps, Chained::n_left)
+    }
+
+    /// Whether a round is under way.
+    fn is_sweeping(&self) -> bool {
+        self.answers.values().any(|last| last.n_left() > 0)
     }
 
     /// Mean uses over the samples that were kept, or of the last state without such.
@@ -269,29 +290,42 @@ impl trainer::Trainer for Trainer {
         self.state.bound
     }
 
+    fn shards(&self, shards: &dyn Shards) -> Vec<usize> {
+        (0..shards.len()).filter(|&shard| !self.is_sweeping() || self.n_left(shard) > 0).collect()
+    }
+
     fn begin(&mut self, collect: Collect) {
         self.collect = collect;
-        self.answers.clear();
+        if !self.is_sweeping() {
+            self.answers.clear();
+            self.moves = Moves::default();
+        }
     }
 
     fn ask(&self, shards: &dyn Shards) -> Read<Ask> {
-        Ok(Ask::Each((0..shards.len()).map(|shard| self.work(shard)).collect()))
+        Ok(Ask::Each(self.shards(shards).into_iter().map(|shard| (shard, self.work(shard))).collect()))
     }
 
-    fn add(&mut self, _: &dyn Shards, _: usize, answer: Answer) -> Read<bool> {
+    fn add(&mut self, _: &dyn Shards, shard: usize, answer: Answer) -> Read<bool> {
         let Answer::Chained(chained) = answer else { return Ok(false) };
-        self.answers.push(chained);
+        if chained.n_left() >= self.n_left(shard) {
+            return Ok(false); // no sweep was made
+        }
+        self.moves += chained.trees;
+        self.answers.insert(shard, chained);
         Ok(true)
     }
 
     fn finish(&mut self) -> Result<Step, Failure> {
+        if self.is_sweeping() {
+            return Ok(Step::Continue);
+        }
         let mut sums = Sums { samples: 1, uses: vec![0.0; self.alpha.len()], ..Sums::default() };
-        let (mut log_seating, mut moves) = (0.0, Moves::default());
+        let mut log_seating = 0.0;
         self.state.shards.clear();
         self.samples.clear();
-        for chained in self.answers.drain(..) {
+        for chained in std::mem::take(&mut self.answers).into_values() {
             log_seating += chained.log_seating;
-            moves += chained.trees;
             sums.uses.iter_mut().zip(&chained.uses).for_each(|(sum, &uses)| *sum += f64::from(uses));
             for found in chained.strings {
                 *sums.strings.entry((found.symbol, found.string)).or_default() += f64::from(found.customers);
@@ -313,7 +347,7 @@ impl trainer::Trainer for Trainer {
             bound,
             change,
             temperature: temperature.filter(|&temperature| temperature != 1.0),
-            moves: Some(moves),
+            moves: Some(self.moves),
             ..RoundReport::default()
         }))
     }

@@ -159,7 +159,7 @@ impl trainer::Trainer for Trainer {
     }
 
     fn ask(&self, shards: &dyn Shards) -> Read<Ask> {
-        Ok(Ask::Each((0..shards.len()).map(|shard| self.work(shard)).collect()))
+        Ok(Ask::Each((0..shards.len()).map(|shard| (shard, self.work(shard))).collect()))
     }
 
     fn add(&mut self, _: &dyn Shards, _: usize, answer: Answer) -> Read<bool> {

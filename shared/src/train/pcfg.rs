@@ -358,7 +358,7 @@ impl trainer::Trainer for Trainer {
                 Ask::Sample { weights, seeds, keep: self.collect.segments.clone() }
             }
             Method::CollapsedVb => {
-                let work = |shard| Ok(Work::Collapse(self.collapse(shard, &shards.params(shard)?)));
+                let work = |shard| Ok((shard, Work::Collapse(self.collapse(shard, &shards.params(shard)?))));
                 Ask::Each((0..shards.len()).map(work).collect::<Read<_>>()?)
             }
         })

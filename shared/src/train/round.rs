@@ -1,5 +1,6 @@
 //! A round in the coordinator, for all methods: sums over the shards, and its result.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -30,8 +31,8 @@ pub enum Ask {
     },
     /// The same work for all shards.
     Same(Work),
-    /// Work by shard.
-    Each(Vec<Work>),
+    /// Work by shard, for those that the round reads.
+    Each(BTreeMap<usize, Work>),
 }
 
 impl Ask {
@@ -47,7 +48,7 @@ impl Ask {
                 Work::Sample(Sample { weights: touched(weights).collect(), stream, keep: keep.clone() })
             }
             Ask::Same(work) => work.clone(),
-            Ask::Each(works) => works[shard].clone(),
+            Ask::Each(works) => works[&shard].clone(),
         }
     }
 }
@@ -145,6 +146,8 @@ pub enum Step {
         /// Strings taken back into use.
         restored: usize,
     },
+    /// The round goes on with further work of some shards.
+    Continue,
     /// The round is done, and the next one follows.
     Next(RoundReport),
 }

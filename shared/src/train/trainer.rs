@@ -141,7 +141,7 @@ pub trait Trainer: Send {
         (0..shards.len()).collect()
     }
 
-    /// Begins a round.
+    /// Begins a round, or goes on with one after [`Step::Continue`].
     fn begin(&mut self, collect: Collect);
 
     /// The questions of the round to the shards.
@@ -150,7 +150,7 @@ pub trait Trainer: Send {
     /// Takes in the answer of a shard; shards come in ascending order. Returns whether it is an answer to what was asked.
     fn add(&mut self, shards: &dyn Shards, shard: usize, answer: Answer) -> Read<bool>;
 
-    /// Ends a round to which all its shards were added.
+    /// Ends a round to which all its shards were added, or asks to go on with it.
     fn finish(&mut self) -> Result<Step, Failure>;
 
     /// Returns the parameters learned so far.
@@ -194,14 +194,19 @@ pub fn round(
     collect: Collect,
     mut answer: impl FnMut(usize, Work) -> Answer,
 ) -> Result<Step, Failure> {
-    trainer.begin(collect);
-    let ask = trainer.ask(shards).expect("shards can be read");
-    for shard in trainer.shards(shards) {
-        let work = ask.work(shard, &shards.params(shard).expect("shards can be read"));
-        let is_answer = trainer.add(shards, shard, answer(shard, work)).expect("shards can be read");
-        assert!(is_answer, "shard {shard}: the answer is not one to what was asked");
+    loop {
+        trainer.begin(collect.clone());
+        let ask = trainer.ask(shards).expect("shards can be read");
+        for shard in trainer.shards(shards) {
+            let work = ask.work(shard, &shards.params(shard).expect("shards can be read"));
+            let is_answer = trainer.add(shards, shard, answer(shard, work)).expect("shards can be read");
+            assert!(is_answer, "shard {shard}: the answer is not one to what was asked");
+        }
+        match trainer.finish()? {
+            Step::Continue => {}
+            step => return Ok(step),
+        }
     }
-    trainer.finish()
 }
 
 /// Result of a mixture's component in a round.

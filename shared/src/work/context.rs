@@ -29,13 +29,16 @@ use crate::models::sampler::Items;
 /// Grammar and lexicon.
 type ModelKey = (ContentHash, ContentHash);
 
+/// Patterns, built by the first task that needs them.
+type OncePatterns = Once<Arc<Patterns>>;
+
 /// Prepared grammars and built shards, for the tasks of a process.
 pub struct Cache {
     models: Models,
     /// Files for built shards that do not fit in memory.
     spill: Option<Spill>,
     /// Patterns of the latest grammar and length.
-    patterns: Mutex<Option<(ContentHash, u32, Arc<Once<Arc<Patterns>>>)>>,
+    patterns: Mutex<Option<(ContentHash, u32, Arc<OncePatterns>)>>,
 }
 
 impl Cache {

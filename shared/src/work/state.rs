@@ -15,6 +15,19 @@ pub enum ShardState {
     Chain(sampler::State),
     /// Collapsed variational Bayes over split rules.
     Latent(latent::collapsed::Own),
+    /// A Markov chain within a round.
+    Sweeping(Sweeping),
+}
+
+/// A Markov chain whose round has more sweeps than one task.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Sweeping {
+    /// Trees and tables.
+    pub state: sampler::State,
+    /// State of the round's random numbers ([`crate::num::random::state`]).
+    pub random: [u64; 2],
+    /// Sweeps of the round that are left, at least 1.
+    pub left: u32,
 }
 
 /// Why counts do not belong to a shard.
@@ -33,7 +46,7 @@ impl ShardState {
     pub fn method(&self) -> &'static str {
         match self {
             ShardState::Counts(_) => "collapsed variational Bayes",
-            ShardState::Chain(_) => "a Markov chain",
+            ShardState::Chain(_) | ShardState::Sweeping(_) => "a Markov chain",
             ShardState::Latent(_) => "collapsed variational Bayes with latent annotations",
         }
     }

@@ -14,7 +14,7 @@ pub use super::kinds::sample::{Sample, Sampled};
 pub use super::kinds::sweep::{ChainFrom, Chained, Sweeps};
 use super::kinds::{cover, decode};
 pub use super::language::Language;
-pub use super::state::{CountsError, ShardState};
+pub use super::state::{CountsError, ShardState, Sweeping};
 pub use super::weights::{RunsError, ShardWeights};
 use crate::models::decode::{Decode, Decoded};
 use crate::work::shard::Shard;

@@ -77,7 +77,7 @@ impl Training {
     fn round(&mut self) -> (RoundReport, usize) {
         for again in 0..50 {
             match self.trainer.absorb(self.totals()).unwrap_or_else(|error| panic!("{error}")) {
-                Step::Again { .. } => {}
+                Step::Again { .. } | Step::Continue => {}
                 Step::Next(report) => return (report, again),
             }
         }

@@ -12,9 +12,15 @@ use shared::models::sampler::start::{self, StartError};
 use shared::models::sampler::state::{Choice, TableId};
 use shared::models::sampler::{Chain, Hyper, HyperPrior, Items, Prior, Settings, Start, State};
 use shared::num::random::stream;
+use shared::train::anneal::Anneal;
+use shared::train::chain;
+use shared::train::round::Step;
+use shared::train::trainer::{self, Collect, Trainer as _};
+use shared::work::engine::Engine;
+use shared::work::task::{Answer, Chained, ShardState, Sweeping, Sweeps, Work};
 
 use crate::support::world::{hyper, items, items_of};
-use crate::support::{self, assert_close, draw};
+use crate::support::{self, Run, assert_close, draw};
 
 const ALL: Settings =
     Settings { temperature: 1.0, relabel: true, hyper: Some(HyperPrior { shape: 1.0, scale: 10.0 }) };
@@ -369,4 +375,83 @@ fn substrings_are_as_good_as_written_out() {
         (same_whole - whole).abs() < 0.05,
         "{same_whole} sentences begin with `a b`, written out {whole}"
     );
+}
+
+/// Law: a round asks each shard for its sweeps until none is left, and for no others; what a shard sees of the others stays as it was when
+/// the round began.
+#[test]
+fn a_round_goes_on_until_no_sweep_is_left() {
+    let grammar = support::grammar(COLLOC);
+    let lexicon = support::lexicon(&grammar, &[]);
+    let run = Run::cut(&grammar, &lexicon, &corpus(&grammar, 20), 60, 1);
+    let (engine, n_shards) = (Engine::default(), run.shards.len());
+    let settings = chain::Settings {
+        start: chain::Start::Batch,
+        hyper: Hyper { discount: 0.5, concentration: 1.0 },
+        draw_hyper: None,
+        relabel: true,
+        sweeps: 5,
+        anneal: Anneal::default(),
+        seed: 1,
+        run: 0,
+    };
+    let alpha = Prior::new(&grammar, &lexicon).pseudo;
+    let mut trainer =
+        chain::Trainer::new(Arc::new(grammar), &lexicon, alpha, settings, chain::State::default());
+    // The first shard makes two sweeps at a time.
+    let answer = |shard: usize, mut sweeps: Sweeps| {
+        let n = sweeps.n;
+        sweeps.n = if shard == 0 { n.min(2) } else { n };
+        let left = n - sweeps.n;
+        let Answer::Chained(chained) = run.answer(&engine, &run.shards[shard], Work::Sweep(sweeps)) else {
+            panic!("sweeps were asked for")
+        };
+        let ShardState::Chain(state) = &chained.shard_state else { panic!("a few sweeps are a task") };
+        let state = state.clone();
+        match left {
+            0 => chained,
+            _ => Chained {
+                shard_state: ShardState::Sweeping(Sweeping { state, random: [7, 7], left }),
+                strings: Vec::new(),
+                analyses: Vec::new(),
+                ..chained
+            },
+        }
+    };
+    let collect = Collect { segments: Some(Vec::new()), as_sample: true };
+    for round in 1..=3 {
+        let mut asked = Vec::new();
+        let mut of_first: Option<Vec<f64>> = None;
+        let mut n_proposed = 0;
+        let step =
+            trainer::round(&mut trainer, &vec![Arc::default(); n_shards], collect.clone(), |shard, work| {
+                let Work::Sweep(sweeps) = work else { panic!("sweeps are asked for") };
+                asked.push((shard, sweeps.n));
+                if shard == 0 {
+                    assert_eq!(of_first.get_or_insert_with(|| sweeps.pseudo.clone()), &sweeps.pseudo);
+                }
+                let chained = answer(shard, sweeps);
+                n_proposed += chained.trees.proposed;
+                Answer::Chained(chained)
+            });
+        let Step::Next(report) = step.unwrap() else { panic!("the round ends") };
+        let all = (0..n_shards).map(|shard| (shard, 5));
+        assert_eq!(asked, all.chain([(0, 3), (0, 1)]).collect::<Vec<_>>());
+        assert_eq!((report.moves.unwrap().proposed, trainer.rounds()), (n_proposed, round));
+        assert!(trainer.samples().iter().all(|of_shard| !of_shard.is_empty()), "samples of all shards");
+    }
+    // An answer without a sweep is none.
+    trainer.begin(collect);
+    let shards = vec![Arc::default(); n_shards];
+    let Work::Sweep(sweeps) = trainer.ask(&shards).unwrap().work(0, &[]) else { unreachable!() };
+    let none = |left| {
+        let chained = answer(0, Sweeps { n: 3, ..sweeps.clone() });
+        let ShardState::Sweeping(sweeping) = chained.shard_state else { panic!("one is left") };
+        Answer::Chained(Chained {
+            shard_state: ShardState::Sweeping(Sweeping { left, ..sweeping }),
+            ..chained
+        })
+    };
+    assert!(!trainer.add(&shards, 0, none(5)).unwrap() && trainer.add(&shards, 0, none(4)).unwrap());
+    assert!(!trainer.add(&shards, 0, none(4)).unwrap());
 }

@@ -35,7 +35,7 @@ use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use shared::work::shard::Shard;
 use shared::work::task::{
     Answer, Candidates, ChainFrom, Collapse, Collapsed, Expectation, Fit, Fitted, Language, Lengths, Named,
-    Sample, Sampled, ShardState, Sweeps, Task, Weighted, Work,
+    Sample, Sampled, ShardState, Sweeping, Sweeps, Task, Weighted, Work,
 };
 
 use crate::parts;
@@ -187,7 +187,10 @@ fn work_with(task: &Task, answer: Answer) {
             pass_again(task, n_touched, shard_state);
         }
         Answer::Chained(chained) => {
-            let ShardState::Chain(state) = &chained.shard_state else { panic!("a chain is shard_state") };
+            let (ShardState::Chain(state) | ShardState::Sweeping(Sweeping { state, .. })) = &chained.shard_state
+            else {
+                panic!("a chain is shard_state")
+            };
             let derived =
                 occurrences(task).into_iter().zip(&state.trees).filter(|(_, tree)| !tree.is_empty());
             let tokens: Vec<Vec<SymbolId>> = derived.map(|(tokens, _)| tokens).collect();

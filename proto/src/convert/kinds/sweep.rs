@@ -8,7 +8,7 @@ use shared::grammar::expansions::Expansions;
 use shared::models::sampler::state::{Choice, Derived};
 use shared::models::sampler::{HyperPrior, Moves, Settings, State, Uses};
 use shared::models::tally::Analysis;
-use shared::work::task::{ChainFrom, Chained, Named, ShardState, Sweeps};
+use shared::work::task::{ChainFrom, Chained, Named, ShardState, Sweeping, Sweeps};
 
 use crate::convert::checks::{adapted, at_most, most_nodes, nonterminals};
 use crate::convert::items::{Items, n_occurrences, sentences};
@@ -167,8 +167,11 @@ pub fn check(task: &Items<'_>, sweeps: &Sweeps) -> Result<(), WireError> {
 /// Checks that `shard_state` is the state of a chain over the shard of `task`.
 fn chain<'c>(task: &Items<'_>, shard_state: &'c ShardState) -> Result<&'c State, WireError> {
     let (grammar, lexicon) = (task.grammar, task.lexicon);
-    let ShardState::Chain(state) = shard_state else {
-        return Err(WireError::ShardState { problem: format!("it is of {}", shard_state.method()) });
+    let state = match shard_state {
+        ShardState::Chain(state) | ShardState::Sweeping(Sweeping { state, .. }) => state,
+        other @ (ShardState::Counts(_) | ShardState::Latent(_)) => {
+            return Err(WireError::ShardState { problem: format!("it is of {}", other.method()) });
+        }
     };
     same_length("chain.trees", state.trees.len(), n_occurrences(task.shard))?;
     same_length("chain.processes", state.hyper.len(), grammar.adapted().count())?;
@@ -223,7 +226,9 @@ pub fn check_answer(
     }
     let holds = |condition, field| if condition { Ok(()) } else { Err(WireError::Inconsistent { field }) };
     holds(*uses == of_params, "chained.uses")?;
-    let Some(segments) = keep else {
+    // At least one sweep was made.
+    at_most("chained.left", u64::from(found.n_left()), n.saturating_sub(1))?;
+    let Some(segments) = keep.as_ref().filter(|_| found.n_left() == 0) else {
         same_length("chained.strings", strings.len(), 0)?;
         return same_length("chained.trees", analyses.len(), 0);
     };

@@ -191,6 +191,14 @@ impl AnyChart {
         }
     }
 
+    /// Number of edges.
+    pub fn n_edges(&self) -> usize {
+        match self {
+            AnyChart::Small(chart) => chart.edges.len(),
+            AnyChart::Large(chart) => chart.edges.len(),
+        }
+    }
+
     /// Bytes held.
     pub fn size(&self) -> usize {
         match self {
