@@ -42,7 +42,7 @@ pub use prepared::Prepared;
 use bytemuck::{Pod, Zeroable};
 
 use crate::grammar::ParamId;
-use crate::limits::{MAX_EDGES, MAX_SPANS};
+use crate::limits::MAX_FOREST;
 use crate::stop::Meter;
 
 /// The packed derivations of one item.
@@ -62,12 +62,23 @@ pub struct Forest {
 /// A sentence with more derivations than a forest can hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "a sentence of {n_tokens} symbols has too many derivations, beyond {MAX_EDGES} edges or {MAX_SPANS} spans in its forest; split the \
-     sentence, or give the grammar fewer rules that derive the same"
+    "a sentence of {n_tokens} symbols has too many derivations, which would take more than {} MiB; split the sentence, or give the \
+     grammar fewer rules that derive the same",
+    MAX_FOREST >> 20
 )]
 pub struct TooAmbiguous {
     /// Symbols of the sentence.
     pub n_tokens: usize,
+}
+
+/// Upper bound of the bytes that a forest takes while it is found, folded and read, from the edges and the spans with a symbol that are
+/// found, of which the forest has some. A growing list may be twice as long as it needs to be.
+pub fn bytes(n_edges: usize, n_spans: usize) -> usize {
+    /// Candidates, those of the forest, its copy, the folded ones and their copy.
+    const EDGE: usize = 2 * 12 + 2 * 12 + 12 + 2 * 12 + 12;
+    /// Goals with their index and orders, nodes with labels, places in the folded forest, and values of both passes.
+    const SPAN: usize = 2 * 20 + 48 + 4 * 8 + 2 * 20 + 64 + 2 * 48;
+    n_edges * EDGE + n_spans * SPAN
 }
 
 /// One way to derive a node: weight of `param` times the values of `tails`.

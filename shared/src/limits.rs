@@ -28,12 +28,9 @@ pub const MAX_SUBSTRINGS: usize = 1 << 25;
 /// Symbols of all these substrings, and of those of one sentence, equal ones counted: 1 GiB.
 pub const MAX_SUBSTRING_SYMBOLS: usize = 1 << 28;
 
-/// Edges that the search for the derivations of one sentence may find: 800 MB. A sentence of n symbols has n³/6 of them under the grammar
-/// `S → S S`, so that n may be 730.
-pub const MAX_EDGES: usize = 1 << 26;
-
-/// Spans with a symbol that it may find: 800 MB with their index.
-pub const MAX_SPANS: usize = 1 << 24;
+/// Bytes of the derivations of one sentence, while they are found and read, at most: 2 GiB ([`crate::forest::bytes`]). A sentence of
+/// n symbols has n³/6 edges under the grammar `S → S S`, so that n may be 511. It is the same on every machine, as results are.
+pub const MAX_FOREST: usize = 1 << 31;
 
 /// Entries of the covariances of all multinomials, `Σ K²`: 1 GiB, the largest payload that a worker is sent.
 pub const MAX_COVARIANCES: usize = 1 << 27;

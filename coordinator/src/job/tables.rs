@@ -213,7 +213,7 @@ table! {
     /// Sequences of characters that are one symbol, as in `["sh", "ch"]`; the longest one wins.
     digraphs: Vec<String> = Vec::new(), Rules::read_by(SENTENCES);
 
-    /// Sentences that the grammar cannot derive: an `error`, or `skip` them. Results have skipped sentences unsegmented, without an analysis.
+    /// Sentences that the grammar cannot derive, or in too many ways: an `error`, or `skip` them. Results have skipped sentences unsegmented, without an analysis.
     on_unparsable: OnUnparsable = OnUnparsable::default(), Rules::read_by(SENTENCES);
 
     /// Maximum length of a sentence, in symbols.

@@ -225,18 +225,27 @@ fn of_state(state: &mut Option<v1::ShardState>, visit: &mut dyn FnMut(&str, Fiel
             visit("state.lengths", Field::Ints(lengths));
             visit("state.counts", Field::Floats(counts));
         }
-        Some(State::Chain(v1::ShardStateChain { trees, symbols, labels, processes })) => {
-            for (name, derivations) in [("state.trees", trees), ("state.labels", labels)] {
-                let Some(v1::Derivations { lengths, choices }) = derivations else { continue };
-                visit(name, Field::Ints(lengths));
-                visit(name, Field::Longs(choices));
-            }
-            visit("state.symbols", Field::Ints(symbols));
-            for v1::Process { discount, concentration } in processes {
-                visit("state.discount", Field::Double(discount));
-                visit("state.concentration", Field::Double(concentration));
-            }
+        Some(State::Chain(chain)) => of_chain(chain, visit),
+        Some(State::Sweeping(v1::ShardStateSweeping { chain, random_low, random_high, left })) => {
+            chain.iter_mut().for_each(|chain| of_chain(chain, visit));
+            visit("state.random", Field::Long(random_low));
+            visit("state.random", Field::Long(random_high));
+            visit("state.left", Field::Int(left));
         }
+    }
+}
+
+fn of_chain(chain: &mut v1::ShardStateChain, visit: &mut dyn FnMut(&str, Field<'_>)) {
+    let v1::ShardStateChain { trees, symbols, labels, processes } = chain;
+    for (name, derivations) in [("state.trees", trees), ("state.labels", labels)] {
+        let Some(v1::Derivations { lengths, choices }) = derivations else { continue };
+        visit(name, Field::Ints(lengths));
+        visit(name, Field::Longs(choices));
+    }
+    visit("state.symbols", Field::Ints(symbols));
+    for v1::Process { discount, concentration } in processes {
+        visit("state.discount", Field::Double(discount));
+        visit("state.concentration", Field::Double(concentration));
     }
 }
 

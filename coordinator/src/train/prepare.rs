@@ -7,6 +7,9 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use shared::data::treebank::Treebank;
+use shared::forest::Prepared;
+use shared::forest::binary::Adapted;
+use shared::forest::build::Builder;
 use shared::grammar::ParamId;
 use shared::grammar::lexicon::{Lexicon, StickStrings};
 use shared::grammar::{Grammar, SymbolId};
@@ -129,7 +132,7 @@ fn given(fleet: &dyn Map, input: &Input, sentences: Sentences, strings: &Lexicon
     let of_shard =
         |(shard, index): (usize, &Indexed)| index.unparsable.iter().map(move |&item| (shard, item)).collect();
     let unparsable: Vec<Vec<(usize, u32)>> = indexes.iter().enumerate().map(of_shard).collect();
-    refuse_unparsable(input, &unparsable.concat())?;
+    refuse_unparsable(input, &sentences.grammar.value, &lexicon.value, &unparsable.concat())?;
     let shards = sentences.shards.into_iter().zip(indexes);
     let shards = shards.map(|(shard, index)| PlannedShard { shard, params: index.params, strings: None });
     let chosen = Chosen { lexicon: strings.clone(), underivable: 0, added: 0 };
@@ -308,14 +311,31 @@ impl StringShards {
 
 /// Counts constituents and ranks their strings; refuses sentences that the grammar cannot derive.
 fn candidates(fleet: &dyn Map, input: &Input, choice: &Choice, sentences: &Sentences) -> Result<Lexicon> {
-    let refuse = |unparsable: &[(usize, u32)]| refuse_unparsable(input, unparsable);
+    let grammar = &sentences.grammar.value;
+    let refuse =
+        |unparsable: &[(usize, u32)]| refuse_unparsable(input, grammar, &no_strings(grammar), unparsable);
     let tasks = |lexicon: Lexicon, work| sentences.tasks(&Named::new(lexicon), work);
     candidates::choose(fleet, &sentences.grammar.value, tasks, choice, input.spill.folder(), refuse)
 }
 
-/// Names the first of the sentences without a derivation, given by shard and position in it.
-fn refuse_unparsable(input: &Input, unparsable: &[(usize, u32)]) -> Result<()> {
+/// Names the first of the sentences without a derivation, or with too many, given by shard and position in it.
+fn refuse_unparsable(
+    input: &Input,
+    grammar: &Arc<Grammar>,
+    lexicon: &Lexicon,
+    unparsable: &[(usize, u32)],
+) -> Result<()> {
     let Some(&(shard, item)) = unparsable.first() else { return Ok(()) };
+    if let Shard::Sentences(sentences) = &*input.text.shards[shard].named()?.value {
+        let prepared = Prepared::new(grammar.clone(), lexicon.clone());
+        let mut builder = Builder::new(&prepared.binary, &prepared.strings, Adapted::Rules);
+        if let Err(too_ambiguous) = builder.build_here(Grammar::START.0, &sentences[item as usize].tokens) {
+            bail!(
+                "{}: {too_ambiguous}, or skip it with corpus.on_unparsable = \"skip\"",
+                input.text.describe(shard, item)?
+            );
+        }
+    }
     let others = match unparsable.len() {
         1 => String::new(),
         n => format!(" (and {} more sentences)", n - 1),

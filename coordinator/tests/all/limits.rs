@@ -171,16 +171,20 @@ fn bombs_are_refused_in_one_line() {
     }
 }
 
-/// Workers count derivations while they find them.
+/// Workers count derivations while they find them. Such a sentence is refused with its line, or skipped.
 #[test]
-fn a_sentence_with_too_many_derivations_ends_the_job() {
+fn a_sentence_with_too_many_derivations_is_refused_or_skipped() {
     let files = [("g.gr", FEW.to_owned()), ("c.txt", letters(3_000, 1) + "\n")];
     let output = Case::new("derivations", PCFG, TOKENS, "method = \"em\"", &files).run();
     let told = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{told}");
     let last = told.trim_end().lines().last().unwrap_or_default();
     assert!(last.contains("a sentence of 3000 symbols has too many derivations"), "{told}");
-    assert!(last.contains("split the sentence"), "{told}");
+    assert!(last.contains("c.txt:1: ") && last.contains("split the sentence"), "{told}");
+    let files = [("g.gr", FEW.to_owned()), ("c.txt", letters(3_000, 1) + "\n" + &letters(30, 2) + "\n")];
+    let skipping = format!("{TOKENS}\non_unparsable = \"skip\"");
+    let output = Case::new("skipped", PCFG, &skipping, "method = \"em\"\nmax_rounds = 1", &files).run();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[test]

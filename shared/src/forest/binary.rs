@@ -15,11 +15,11 @@ use std::collections::BinaryHeap;
 
 use rustc_hash::FxHashMap;
 
-use super::TooAmbiguous;
+use super::{TooAmbiguous, bytes};
 use crate::grammar::ParamId;
 use crate::grammar::cycle::{components, is_cyclic};
 use crate::grammar::{Grammar, RuleId, StickId, SymbolId};
-use crate::limits::MAX_EDGES;
+use crate::limits::MAX_FOREST;
 use crate::stop::{self, checked};
 
 /// How adapted nonterminals expand.
@@ -102,7 +102,8 @@ impl BinaryGrammar {
         let branching = self.productions.iter().flatten().filter(|production| production.right.is_some());
         let n = n_tokens as u128;
         let n_edges = branching.count() as u128 * (n + 1) * n * n.saturating_sub(1) / 6;
-        if n_edges > MAX_EDGES as u128 { Err(TooAmbiguous { n_tokens }) } else { Ok(()) }
+        let n_edges = n_edges.min(u128::from(u32::MAX)) as usize;
+        if bytes(n_edges, 0) > MAX_FOREST { Err(TooAmbiguous { n_tokens }) } else { Ok(()) }
     }
 
     /// Binarises `grammar`.

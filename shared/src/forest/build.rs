@@ -9,9 +9,9 @@ use rustc_hash::FxHashMap;
 
 use super::binary::{Adapted, BinaryGrammar, Kind};
 use super::strings::StringIndex;
-use super::{Edge, Forest, Label, TooAmbiguous};
+use super::{Edge, Forest, Label, TooAmbiguous, bytes};
 use crate::grammar::{ParamId, StickId, SymbolId};
-use crate::limits::{MAX_EDGES, MAX_SPANS};
+use crate::limits::MAX_FOREST;
 use crate::stop::{self, Meter, checked};
 
 /// Builds forests, reusing its scratch memory from item to item.
@@ -21,8 +21,8 @@ pub struct Builder<'a> {
     adapted: Adapted,
     /// Longest yield of an adapted nonterminal through its rules.
     max_yield: u32,
-    /// [`MAX_EDGES`] and [`MAX_SPANS`].
-    most: [usize; 2],
+    /// [`MAX_FOREST`].
+    most: usize,
     found: Vec<Found>,
     /// `[n_tokens + 1]`: the strings found at token `i` are `found[first_found[i]..first_found[i + 1]]`.
     first_found: Vec<u32>,
@@ -136,7 +136,7 @@ impl<'a> Builder<'a> {
             strings,
             adapted,
             max_yield: u32::MAX,
-            most: [MAX_EDGES, MAX_SPANS],
+            most: MAX_FOREST,
             found: Vec::new(),
             first_found: Vec::new(),
             ends: Vec::new(),
@@ -168,7 +168,7 @@ impl<'a> Builder<'a> {
     /// `None` if there are none.
     ///
     /// # Errors
-    /// [`TooAmbiguous`] beyond [`MAX_EDGES`] or [`MAX_SPANS`], before more are in memory.
+    /// [`TooAmbiguous`] beyond [`MAX_FOREST`], before more are in memory.
     pub fn build(&mut self, root: u32, tokens: &[SymbolId]) -> Result<Option<Forest>, TooAmbiguous> {
         Ok(self.build_here(root, tokens)?.cloned())
     }
@@ -298,9 +298,8 @@ impl<'a> Builder<'a> {
         let binary = self.binary;
         for production in &binary.productions[label.symbol as usize] {
             self.meter.add(1);
-            // A production has an edge for each place between two symbols, so that few are found beyond the limits.
-            let [most_edges, most_spans] = self.most;
-            if self.candidates.len() > most_edges || self.goals.len() > most_spans {
+            // A production has an edge for each place between two symbols, so that few are found beyond the limit.
+            if bytes(self.candidates.len() + self.found.len(), self.goals.len()) > self.most {
                 return Err(TooAmbiguous { n_tokens: tokens.len() });
             }
             let (param, left) = (production.param.0, production.left);
@@ -465,7 +464,7 @@ mod tests {
     use crate::grammar::lexicon::Lexicon;
     use crate::grammar::syntax;
 
-    /// Law: a sentence has a forest within the limits, or is refused as soon as they are reached.
+    /// Law: a sentence has a forest within the limit, or is refused as soon as it is reached.
     #[test]
     fn sentences_with_too_many_derivations_are_refused() {
         let (grammar, _) = syntax::parse("1 1 S --> S S\n1 1 S --> a\n", "test").unwrap();
@@ -477,11 +476,66 @@ mod tests {
             builder.most = most;
             builder.build(0, &vec![token; n_tokens]).map(|forest| forest.map(|forest| forest.edges.len()))
         };
-        assert_eq!(build([n_edges, n_spans], 30), Ok(Some(n_edges)));
-        for most in [[n_edges / 2, n_spans], [n_edges, n_spans / 2]] {
-            for n_tokens in [30, 3_000] {
-                assert_eq!(build(most, n_tokens), Err(TooAmbiguous { n_tokens }));
+        assert_eq!(build(bytes(n_edges, n_spans), 30), Ok(Some(n_edges)));
+        for n_tokens in [30, 3_000] {
+            assert_eq!(build(bytes(n_edges, n_spans) / 2, n_tokens), Err(TooAmbiguous { n_tokens }));
+        }
+    }
+
+    /// Bytes of a builder, all that was allocated, but for the table of goals, which is bounded.
+    fn allocated(builder: &Builder<'_>) -> usize {
+        fn of<T>(list: &Vec<T>) -> usize {
+            list.capacity() * size_of::<T>()
+        }
+        let Builder { found, goals, open, known, candidates, order, by_rank, nodes, forest, .. } = builder;
+        // A map has a byte beside each place, of which seven eighths are taken before it grows.
+        let map = known.map.capacity() * 8 / 7 * (size_of::<(u64, GoalId)>() + 1);
+        let scratch =
+            of(found) + of(goals) + of(open) + map + of(candidates) + of(order) + of(by_rank) + of(nodes);
+        scratch + of(&forest.first_edge) + of(&forest.edges) + of(&forest.labels)
+    }
+
+    proptest::proptest! {
+        /// Law: what is allocated for a sentence is at most what its edges and spans are estimated to take.
+        #[test]
+        fn a_forest_takes_no_more_than_its_estimate(
+            rules in proptest::collection::vec((0..4usize, proptest::collection::vec(0..6usize, 1..5)), 2..9),
+            sentence in proptest::collection::vec(0..2usize, 1..60),
+            folds in proptest::prelude::any::<bool>(),
+        ) {
+            use crate::forest::chains::Chains;
+            use crate::forest::inside::expected_uses;
+            use crate::num::Wide;
+            const NAMES: [&str; 6] = ["S", "A", "B", "C", "a", "b"];
+            let mut text: Vec<String> = (0..4).map(|parent| format!("1 1 {} --> {} a", NAMES[parent], NAMES[(parent + 1) % 4])).collect();
+            text.extend((0..4).map(|parent| format!("1 1 {} --> {}", NAMES[parent], NAMES[4 + parent % 2])));
+            for (parent, children) in rules {
+                let children: Vec<&str> = children.into_iter().map(|child| NAMES[child]).collect();
+                text.push(format!("1 1 {} --> a {}", NAMES[parent], children.join(" ")));
             }
+            text.push("1 1 S --> S S".to_owned());
+            text.sort();
+            text.dedup();
+            text.sort_by_key(|rule| NAMES.iter().position(|name| rule[4..].starts_with(name)));
+            let Ok((grammar, _)) = syntax::parse(&text.join("\n"), "test") else { return Ok(()) };
+            let tokens: Vec<SymbolId> = sentence.iter().map(|&at| grammar.symbol(NAMES[4 + at]).unwrap()).collect();
+            let n_params = grammar.space().n_params();
+            let prepared = Prepared::new(grammar, Lexicon::default());
+            let mut builder = prepared.builder(false);
+            let forest = builder.build(0, &tokens).unwrap();
+            let estimate = bytes(builder.candidates.len() + builder.found.len(), builder.goals.len());
+            let mut taken = allocated(&builder);
+            if let Some(forest) = forest {
+                taken += forest.size();
+                if folds {
+                    taken += 2 * Chains::default().fold(&forest, n_params as u32).size();
+                } else {
+                    expected_uses(&forest, &vec![Wide::ONE; n_params]);
+                    taken += 2 * 48 * forest.n_nodes();
+                }
+            }
+            // Lists have room for some before there are any.
+            proptest::prop_assert!(taken <= estimate + 1024, "{} bytes, {} estimated", taken, estimate);
         }
     }
 }

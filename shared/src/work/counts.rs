@@ -8,7 +8,7 @@ use crate::work::heap::flat;
 pub struct Index {
     /// Sorted; the order of weights and counts of this shard.
     pub params: Vec<ParamId>,
-    /// Items (positions in the shard) that have no derivation at all.
+    /// Items (positions in the shard) that have no derivation at all, or too many for a forest ([`crate::forest::TooAmbiguous`]).
     pub unparsable: Vec<u32>,
 }
 

@@ -71,13 +71,12 @@ struct Compact {
 
 impl BuiltShard {
     pub fn new(prepared: &Prepared, shard: Arc<Shard>) -> Result<BuiltShard, TooAmbiguous> {
+        // It trains without forests, and decoders need them.
+        let has_forest = |sentence: &Sentence| prepared.binary.check_dense(sentence.tokens.len()).is_ok();
         if let Shard::Sentences(sentences) = shard.as_ref()
             && Dense::fits(&prepared.binary)
+            && sentences.iter().all(has_forest)
         {
-            // It trains without forests, and decoders need them.
-            for sentence in sentences {
-                prepared.binary.check_dense(sentence.tokens.len())?;
-            }
             return Ok(BuiltShard::dense(Dense::new(&prepared.binary, sentences)));
         }
         BuiltShard::folded(prepared, shard, &[], None)
@@ -315,7 +314,8 @@ impl Building<'_> {
         multiplicity: f64,
         own: Option<u32>,
     ) -> Result<(), TooAmbiguous> {
-        let forest = self.builder.build_here(root, tokens)?;
+        // One that is too large counts as none.
+        let forest = self.builder.build_here(root, tokens).unwrap_or(None);
         let restricted = match (forest, self.constraints) {
             // Folded edges no longer say which arcs they make.
             (Some(forest), Some(constraints)) => constraints.restrict(forest, tokens),

@@ -46,7 +46,7 @@ pub struct Candidates {
     pub longer: StringCounts,
     /// Symbols of the longest constituent.
     pub longest: u32,
-    /// Sentences (positions in the shard) that the grammar cannot derive.
+    /// Sentences (positions in the shard) that the grammar cannot derive, or in too many ways ([`crate::forest::TooAmbiguous`]).
     pub unparsable: Vec<u32>,
 }
 
@@ -110,7 +110,7 @@ pub fn run(context: &Context<'_>, lengths: &Lengths) -> Result<Candidates, Compu
         if !begin.find(tokens) {
             continue;
         }
-        let Some(of_pattern) = constituents.of(tokens)? else {
+        let Ok(Some(of_pattern)) = constituents.of(tokens) else {
             found.unparsable.push(item);
             continue;
         };
