@@ -285,7 +285,7 @@ fn trial_job(grammar: Auto, sweeps: u32, table: &CorpusTable, model: &ModelTable
     let mut job = Job::parse(&text, "the trial", dir, &[])?;
     job.model.vowels = model.vowels.clone();
     let CorpusTable { path, held_out, held_out_share, test, .. } = job.corpus;
-    job.corpus = CorpusTable { path, held_out, held_out_share, test, ..table.clone() };
+    job.corpus = CorpusTable { path, held_out, held_out_share, test, ..table.clone().of_plain_lines() };
     Ok(job)
 }
 

@@ -1,13 +1,11 @@
 //! Reading of corpora, grammars, families of tags, trees and dependencies, from files, object stores and, for commands, standard input.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, Read};
 use std::iter;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
-use shared::data::corpus::read::{End, GZIP_MAGIC};
-use shared::data::corpus::unpack::Unpack;
+use shared::data::corpus::read::End;
 use shared::data::corpus::{Corpus, Options, ReadError, Reader};
 use shared::data::dependency::{Document, Tags};
 use shared::data::tags::families::Families;
@@ -18,14 +16,12 @@ use shared::grammar::syntax::{self, Notice};
 use crate::store::{self, Download};
 
 mod arriving;
+pub mod format;
 
 use arriving::Arriving;
 
 /// Name of standard input in messages.
 const STANDARD_INPUT: &str = "standard input";
-
-/// Bytes that [`first_lines`] reads at most.
-const MAX_HEAD: u64 = 1 << 24;
 
 /// Reads the corpus at `path`; `-` is standard input.
 pub fn corpus(path: &Path, options: &Options) -> Result<(Corpus, End)> {
@@ -91,24 +87,6 @@ pub fn text(path: &Path, name: &str, what: &str) -> Result<String> {
         let line = 1 + valid.iter().filter(|&&byte| byte == b'\n').count();
         anyhow!("{name}:{line}: byte {} is not UTF-8; save the {what} as UTF-8", valid.len())
     })
-}
-
-/// Reads the first lines of a corpus of any kind at `path`, plain or gzip, `n` at most; `-` is standard input.
-pub fn first_lines(path: &Path, n: usize) -> Result<Vec<String>> {
-    let name = path.display().to_string();
-    let refused = || format!("{name}: cannot read the corpus");
-    let file: Box<dyn Read> = match store::url(path) {
-        Some(url) => Box::new(Download::open(url)?),
-        None if path.as_os_str() == "-" => Box::new(io::stdin().lock()),
-        None => Box::new(File::open(path).with_context(refused)?),
-    };
-    let mut file = BufReader::new(file);
-    let is_packed = file.fill_buf().with_context(refused)?.starts_with(&GZIP_MAGIC);
-    let text: Box<dyn BufRead> =
-        if is_packed { Box::new(BufReader::new(Unpack::new(file))) } else { Box::new(file) };
-    // A line without an end is not read for ever.
-    let lines = text.take(MAX_HEAD).lines().take(n);
-    lines.collect::<io::Result<_>>().with_context(|| format!("{}; it has to be UTF-8 text", refused()))
 }
 
 /// Reads trees at `path`; `-` is standard input. Returns the file's name for messages as well.

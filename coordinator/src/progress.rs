@@ -61,6 +61,8 @@ pub struct Progress {
     waiting: Option<Waiting>,
     start: Start,
     time_left: TimeLeft,
+    /// Paths and what notices call them.
+    names: Vec<(String, String)>,
     /// Why nothing can be shown any more; told at the next round.
     failed: Option<anyhow::Error>,
 }
@@ -85,10 +87,21 @@ enum Event<'a> {
     Finished(&'a Summary),
 }
 
+/// The text with names in place of paths.
+pub fn with_names(text: &str, names: &[(String, String)]) -> String {
+    names.iter().fold(text.to_owned(), |text, (path, name)| text.replace(path, name))
+}
+
 impl Progress {
     /// Shows nothing yet.
     pub fn new(style: Style) -> Progress {
         Progress::telling(style, streams::tell)
+    }
+
+    /// The same, whose notices call files by these names: paths, and what the user calls them.
+    pub fn with_names(mut self, names: Vec<(String, String)>) -> Progress {
+        self.names = names;
+        self
     }
 
     /// Progress in [`Style::Lines`], which go to `tell`.
@@ -99,7 +112,7 @@ impl Progress {
     fn telling(style: Style, tell: impl FnMut(&str) + Send + 'static) -> Progress {
         let (tell, start) = (Box::new(tell), Start::default());
         let (bar, message, waiting, time_left) = (None, String::new(), None, TimeLeft::default());
-        Progress { style, tell, bar, message, waiting, start, time_left, failed: None }
+        Progress { style, tell, bar, message, waiting, start, time_left, names: Vec::new(), failed: None }
     }
 
     /// Says where workers may join.
@@ -222,6 +235,7 @@ impl Progress {
     }
 
     fn notice(&mut self, text: &str) {
+        let text = &with_names(text, &self.names);
         match self.style {
             Style::Quiet => {}
             Style::Json => self.emit(&Event::Notice { text }),

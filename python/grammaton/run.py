@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -175,7 +176,18 @@ def train(
 def segment(
     text: Corpus,
     *,
-    unit: str = "char",
+    unit: str | None = None,
+    layout: str | None = None,
+    column: int | str | None = None,
+    counts: str | None = None,
+    phone_separator: str | None = None,
+    syllable_separator: str | None = None,
+    word_separator: str | None = None,
+    normalise: str | None = None,
+    lowercase: bool = False,
+    punctuation: str | None = None,
+    digraphs: Iterable[str] | None = None,
+    set: dict[str, Any] | None = None,
     grammar: str | Iterable[str] = "auto",
     vowels: str = "",
     chains: int | None = None,
@@ -190,7 +202,10 @@ def segment(
     """Finds the words of a text by sampling, as the command `grammaton segment` does, with the same options and defaults.
 
     `text` is a path or an iterable of utterances. Spaces in them (with `unit="token"`: `|` between phonemes) are gold word boundaries, which are
-    scored against and otherwise ignored. Ctrl-C stops within a second.
+    scored against and otherwise ignored. `unit` is `"char"`, `"grapheme"` or `"token"`. The format of the text is looked at: what is found is a warning,
+    and a text with two readings a `ValueError` that names the arguments to choose from, of `layout` to `word_separator`; `layout="plain"` takes
+    the lines as they are. `normalise` to `digraphs` clean the text. `set` has further keys of the job, as in `set={"inference.seed": 2}`. Ctrl-C stops
+    within a second.
 
     >>> found = segment(["thedog", "adog", "thecat", "acat"], grammar="unigram", chains=1, sweeps=4)
     >>> [line.replace(" ", "") for line in found.segmented]
@@ -207,13 +222,31 @@ def segment(
             path = _new_file(folder.path, "text.txt", overwrite)
             if corpora.write(text, path) and unit != "token":  # type: ignore[arg-type]
                 raise ValueError('lists of tokens need unit="token"')
-        job = _lib.segment_job(
-            path, folder.path, unit=unit, grammar=names, vowels=vowels, chains=chains, sweeps=sweeps, seconds=seconds, seed=seed, workers=workers
+        keys = {
+            "unit": unit,
+            "layout": layout,
+            "column": None if column is None else str(column),
+            "counts": counts,
+            "phone_separator": phone_separator,
+            "syllable_separator": syllable_separator,
+            "word_separator": word_separator,
+            "normalise": normalise,
+            "lowercase": lowercase or None,
+            "punctuation": punctuation,
+            "digraphs": None if digraphs is None else list(digraphs),
+        }
+        assigned = {f"corpus.{key}": value for key, value in keys.items() if value is not None} | (set or {})
+        # Strings, numbers, lists, true and false are written alike in JSON and TOML.
+        assignments = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in assigned.items()]
+        job, notices = _lib.segment_job(
+            path, folder.path, set=assignments, grammar=names, vowels=vowels, chains=chains, sweeps=sweeps, seconds=seconds, seed=seed, workers=workers
         )
         run = _lib.Run.start({}, file=job, earlier="overwrite" if overwrite else "refuse", workers=workers, folder=folder)
+    for notice in notices:
+        warnings.warn(notice, stacklevel=2)
     _show(run, progress)
     run.summary()
-    segmented = _lib.segmented(path, unit, folder.path).splitlines()
+    segmented = _lib.segmented(path, assignments, folder.path).splitlines()
     return Segmentation(folder.path, segmented, _keep=folder)
 
 

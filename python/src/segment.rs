@@ -1,37 +1,36 @@
 //! The job of a text to segment, as `grammaton segment` writes it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use coordinator::commands::segment::model;
+use coordinator::commands::segment::reading::ReadingOptions;
 use coordinator::commands::segment::sampling::Sampling;
 use coordinator::commands::segment::text::Text;
 use proto::log::Form;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use shared::data::corpus::Unit;
+use shared::data::corpus::sniff::Contents;
 
 use crate::arguments::count;
 use crate::error::exception;
 use crate::wait::{detached, interruptible};
 
-fn unit(name: &str) -> PyResult<Unit> {
-    match name {
-        "char" => Ok(Unit::Char),
-        "token" => Ok(Unit::Token),
-        _ => Err(PyValueError::new_err(format!("unit must be \"char\" or \"token\", found \"{name}\""))),
-    }
+/// The text at `path` as these assignments of keys say.
+fn read(path: &Path, set: Vec<String>) -> anyhow::Result<Text> {
+    Text::read(path, Contents::Utterances, &ReadingOptions { set, ..ReadingOptions::default() })
 }
 
-/// Writes the corpus and the job of a text to the folder `dir`, and returns the path of the job file.
+/// Writes the corpus and the job of a text to the folder `dir`, and returns the path of the job file and what there is to know about the text.
+/// `set` assigns keys of the job.
 #[pyfunction]
-#[pyo3(signature = (text, dir, *, unit, grammar, vowels, chains, sweeps, seconds, seed, workers))]
+#[pyo3(signature = (text, dir, *, set, grammar, vowels, chains, sweeps, seconds, seed, workers))]
 #[expect(clippy::too_many_arguments, reason = "the options of a command")]
 pub fn segment_job(
     py: Python<'_>,
     text: PathBuf,
     dir: PathBuf,
-    unit: &str,
+    set: Vec<String>,
     grammar: Vec<String>,
     vowels: String,
     chains: Option<i64>,
@@ -39,7 +38,7 @@ pub fn segment_job(
     seconds: Option<f64>,
     seed: i64,
     workers: Option<i64>,
-) -> PyResult<PathBuf> {
+) -> PyResult<(PathBuf, Vec<String>)> {
     let chains = count("chains", chains, 1..=1000u16)?;
     let sweeps = count("sweeps", sweeps, 2..=1_000_000u32)?;
     let workers = count("workers", workers, 1..=u16::MAX)?;
@@ -49,19 +48,17 @@ pub fn segment_job(
     }
     let seconds = seconds.map(Duration::try_from_secs_f64).transpose();
     let seconds = seconds.map_err(|_| PyValueError::new_err("seconds must be a positive number"))?;
-    let unit = self::unit(unit)?;
     interruptible(py, move || {
-        let text = Text::read(&text, unit)?;
+        let text = read(&text, set)?;
         let sampling =
             Sampling { chains, sweeps, seconds, seed, workers, quiet: true, ..Sampling::default() };
         let model = model(&text, &grammar, &vowels, &sampling, Form::Text)?;
-        sampling.write_job(&text, &model, &dir, Form::Text)
+        Ok((sampling.write_job(&text, &model, &dir, Form::Text)?, text.notices))
     })
 }
 
 /// The lines of the text, segmented as in the folder `dir` of the job's results.
 #[pyfunction]
-pub fn segmented(py: Python<'_>, text: PathBuf, unit: &str, dir: PathBuf) -> PyResult<String> {
-    let unit = self::unit(unit)?;
-    detached(py, || Text::read(&text, unit)?.segmented_in(&dir)).map_err(|error| exception(py, error))
+pub fn segmented(py: Python<'_>, text: PathBuf, set: Vec<String>, dir: PathBuf) -> PyResult<String> {
+    detached(py, || read(&text, set)?.segmented_in(&dir)).map_err(|error| exception(py, error))
 }

@@ -372,6 +372,23 @@ def test_trees_of_a_treebank(tmp_path: Path) -> None:
         assert parses[0].tree.leaves == words
 
 
+def test_segment_looks_at_the_format(tmp_path: Path) -> None:
+    def segmented(lines: list[str], **options: Any) -> list[str]:
+        found = grammaton.segment(lines, grammar="unigram", chains=1, sweeps=2, **options)
+        return [line.replace(" ", "") for line in found.segmented]
+
+    with pytest.warns(UserWarning, match="one of text and one of counts|a column of text and one of counts"):
+        assert segmented(["undo\t8", "redo\t15"]) == ["undo", "redo"]
+    with pytest.raises(ValueError, match='`column="1"` or `column="2"`'):
+        segmented(["undo\tA", "redo\tB"])
+    assert segmented(["undo\tA", "redo\tB"], column=1) == ["undo\tA", "redo\tB"]
+    for unit in ("char", "grapheme"):
+        assert segmented(["undo", "redo"], unit=unit) == ["undo", "redo"]
+    assert segmented(["UN-do", "Redo"], lowercase=True, punctuation="drop", digraphs=["un"]) == ["undo", "redo"]
+    with pytest.raises(ValueError, match="syllable"):
+        segmented(["undo", "redo"], unit="syllable")
+
+
 def test_segment_is_the_command(tmp_path: Path, corpus: Path, grammaton_command: Command) -> None:
     lines = corpus.read_text(encoding="utf-8").splitlines()[:60]
     found = grammaton.segment(lines, grammar="unigram", chains=2, sweeps=4)

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use proto::log::Form;
+use shared::data::corpus::sniff::Contents;
 
 use super::Answer;
-use super::eval::UnitName;
 use super::segment::effort::Effort;
+use super::segment::given_text;
+use super::segment::reading::ReadingOptions;
 use super::segment::sampling::{self, ModelFile, Sampling};
-use super::segment::text::Text;
 use crate::input;
 
 /// Arguments of `morphemes`.
@@ -35,12 +36,12 @@ pub struct Args {
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "40",
           conflicts_with_all = ["prefixes", "suffixes"], value_parser = clap::value_parser!(u32).range(1..=100_000))]
     cascade: Option<u32>,
-    /// Unit of a symbol: char, with spaces between morphemes, or token, with | between morphemes
-    #[arg(long, value_enum, default_value = "char")]
-    unit: UnitName,
     /// Grammar: morph1, or another that `grammaton grammars` lists
     #[arg(long, value_name = "NAME", default_value = "morph1")]
     grammar: String,
+    /// Format and cleaning of the words
+    #[command(flatten)]
+    reading: ReadingOptions,
     /// Chains and results
     #[command(flatten)]
     sampling: Sampling,
@@ -48,7 +49,7 @@ pub struct Args {
 
 /// Runs the command.
 pub fn run(args: &Args, log: Form) -> Result<Answer> {
-    let text = Text::read(&args.words, args.unit.into())?;
+    let text = given_text(&args.words, Contents::Words, &args.reading, "morphemes")?;
     let grammar = sampling::grammar(&args.grammar)?;
     let cascade = args.cascade.unwrap_or(0);
     ensure!(
@@ -62,7 +63,8 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
     {
         if let Some(path) = path {
             keys.push((key, file.to_owned()));
-            files.push((file, input::text(path, &path.display().to_string(), "affixes")?));
+            let name = path.display().to_string();
+            files.push((file, input::text(path, &name, "affixes")?, name));
         }
     }
     let (voters, simpler, reason, spent) = (Vec::new(), Vec::new(), None, Duration::ZERO);

@@ -4,8 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::{Result, bail};
 
+use shared::data::corpus::Unit;
+use shared::data::corpus::sniff::{Contents, Finding, Given, Reading, look};
+
 use super::Answer;
-use crate::{input, streams};
+use crate::input::format::{self, OpenText};
+use crate::streams;
 
 /// Arguments of `new`.
 #[derive(clap::Args, Debug)]
@@ -34,9 +38,6 @@ enum Kind {
     Treebank,
 }
 
-/// Lines of a corpus that are looked at.
-const LINES: usize = 1000;
-
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Answer> {
     let (lines, path) = match &args.corpus {
@@ -45,22 +46,55 @@ pub fn run(args: &Args) -> Result<Answer> {
             let Some(name) = path.to_str() else {
                 bail!("{}: the path is not UTF-8; rename the file", path.display())
             };
-            (input::first_lines(path, LINES)?, Some(name))
+            (OpenText::open(path)?.sample()?, Some(name))
         }
     };
-    let lines = || lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty());
-    let kind = args.kind.unwrap_or_else(|| guess(lines()));
+    let kind = args.kind.unwrap_or_else(|| guess(trimmed(&lines)));
     let (template, default_path) = match kind {
         Kind::Words => (include_str!("new/words.toml"), "corpus.txt"),
         Kind::Morphemes => (include_str!("new/morphemes.toml"), "words.txt"),
         Kind::Dependencies => (include_str!("new/dependencies.toml"), "train.conllu"),
         Kind::Treebank => (include_str!("new/treebank.toml"), "train.mrg"),
     };
-    let has_tokens = lines().any(|line| line.split(' ').any(|token| token == "|"));
-    let path = toml::Value::from(path.unwrap_or(default_path)).to_string();
-    let job = fill(template, "\"@CORPUS@\"", &path);
-    streams::print(&fill(&job, "@UNIT@", if has_tokens { "token" } else { "char" }))?;
+    let name = path.unwrap_or(default_path);
+    let job = fill(template, "\"@CORPUS@\"", &toml::Value::from(name).to_string());
+    let contents = if kind == Kind::Morphemes { Contents::Words } else { Contents::Utterances };
+    let (reading, findings) = match kind {
+        Kind::Words | Kind::Morphemes => look(&lines, contents, Given::default(), &Reading::default()),
+        Kind::Dependencies | Kind::Treebank => Default::default(),
+    };
+    let has_tokens = trimmed(&lines).any(|line| line.split(' ').any(|token| token == "|"));
+    let unit = reading.unit.unwrap_or(if has_tokens { Unit::Token } else { Unit::Char });
+    let mut job = fill(&job, "@UNIT@", unit.name());
+    for finding in &findings {
+        let Finding { evidence, reading, other } = finding;
+        match other {
+            None => {
+                streams::tell(&format!("notice: {name}: {evidence}; the job has {}", format::keys(reading)))
+            }
+            Some(other) => streams::tell(&format!(
+                "notice: {name}: {evidence}; the job has {} or {} to choose from, as comments",
+                format::keys(reading),
+                format::keys(other)
+            )),
+        }
+        let is_new = |(key, _): &(&str, String)| *key != "unit" || finding.other.is_some();
+        let comment = if other.is_some() { "# " } else { "" };
+        let readings = [Some(reading), other.as_ref()].into_iter().flatten();
+        let keys: String = readings
+            .flat_map(|reading| reading.keys().into_iter().filter(is_new))
+            .map(|(key, value)| format!("{comment}{key} = {}\n", toml::Value::from(value)))
+            .collect();
+        let at = job.find("\nunit = ").map_or(job.len(), |at| at + 1);
+        job.insert_str(at, &keys);
+    }
+    streams::print(&job)?;
     Ok(Answer::Yes)
+}
+
+/// The lines that are not empty.
+fn trimmed(lines: &[String]) -> impl Iterator<Item = &str> {
+    lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty())
 }
 
 /// Column of the comments after the values of a template.

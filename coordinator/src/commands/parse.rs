@@ -136,7 +136,8 @@ pub fn run(args: &Args) -> Result<Answer> {
     let decoder = args.decoder.of_segments()?;
     let max_symbols = args.max_symbols.unwrap_or(Options::default().max_symbols);
     let cleaning = saved.cleaning.clone();
-    let options = Options { format: saved.format, unit: saved.unit, max_symbols, cleaning };
+    let options =
+        Options { format: saved.format, unit: saved.unit, max_symbols, cleaning, ..Options::default() };
     let parts = input::text_to_parse(&args.corpus, &options)?;
     let mut out = Printer::new(args.format)?;
     let threads = args.threads.map_or(0, usize::from);

@@ -4,25 +4,29 @@
 //! job as `grammaton train` does, and prints one of its segmentations; so `grammaton train` on the job file gives the same result.
 
 pub mod effort;
+pub mod reading;
 pub mod sampling;
 pub mod text;
 mod time_limit;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, anyhow, bail, ensure};
 use proto::log::Form;
+use shared::data::corpus::sniff::Contents;
 use shared::grammar::auto::Auto;
 
 use super::Answer;
-use super::eval::UnitName;
 use super::train::FOREVER;
 use crate::choice::{self, Choice, SIMPLER};
 use crate::clock;
 use crate::events::{Observer as _, RunEvent};
+use crate::input::format::Ambiguous;
 use crate::job::{CorpusTable, ModelTable};
 use crate::progress::Progress;
+use crate::streams;
 use effort::Effort;
+use reading::ReadingOptions;
 use sampling::{ModelFile, Sampling};
 use text::Text;
 use time_limit::within;
@@ -37,9 +41,6 @@ pub struct Args {
     /// Text with one utterance per line, plain or .gz; `-` for standard input. Spaces in its lines are gold word boundaries, which are
     /// scored against and otherwise ignored
     text: PathBuf,
-    /// Unit of a symbol: char, with spaces between words, or token (phonemes between spaces), with | between words
-    #[arg(long, value_enum, default_value = "char")]
-    unit: UnitName,
     /// Grammars, as listed by `grammaton grammars`, with commas between them, whose models vote; auto: chosen by short trials
     /// on the text
     #[arg(long, value_name = "NAMES", default_value = AUTO, value_delimiter = ',')]
@@ -50,6 +51,9 @@ pub struct Args {
     /// Symbols that mark stress, with spaces between them, for a grammar with stress [default: ˈ ˌ]
     #[arg(long, value_name = "SYMBOLS", default_value = "", hide_default_value = true)]
     stress: String,
+    /// Format and cleaning of the text
+    #[command(flatten)]
+    reading: ReadingOptions,
     /// Chains and results
     #[command(flatten)]
     sampling: Sampling,
@@ -60,13 +64,23 @@ const AUTO: &str = "auto";
 
 /// Runs the command.
 pub fn run(args: &Args, log: Form) -> Result<Answer> {
-    let text = Text::read(&args.text, args.unit.into())?;
+    let text = given_text(&args.text, Contents::Utterances, &args.reading, "segment")?;
     let folder = args.sampling.folder()?;
     let mut model = model(&text, &args.grammar, &args.vowels, &args.sampling, log)?;
     if !args.stress.trim().is_empty() {
         model.keys.push(("stress", args.stress.trim().to_owned()));
     }
     args.sampling.segment(&folder, &text, &model, log)
+}
+
+/// The text at `path` for a command of that name, with notices.
+pub fn given_text(path: &Path, contents: Contents, options: &ReadingOptions, command: &str) -> Result<Text> {
+    let text = Text::read(path, contents, options).map_err(|error| match error.downcast::<Ambiguous>() {
+        Ok(ambiguous) => anyhow!(ambiguous.of_command(&format!("grammaton {command} {}", path.display()))),
+        Err(error) => error,
+    })?;
+    text.notices.iter().for_each(|notice| streams::tell(&format!("notice: {notice}")));
+    Ok(text)
 }
 
 /// The model of a text with these grammars and vowels; if vowels are not given, training finds them. The time of trials is in
@@ -150,15 +164,13 @@ mod tests {
     use std::fs;
     use std::time::Duration;
 
-    use shared::data::corpus::Unit;
-
     use super::*;
     use crate::job::{GrammarSource, Job};
 
     fn text() -> Text {
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(&file, "abab\nba\nab\n").unwrap();
-        Text::read(file.path(), Unit::Char).unwrap()
+        Text::read(file.path(), Contents::Utterances, &ReadingOptions::default()).unwrap()
     }
 
     /// The model of [`text`] with a grammar of that name.

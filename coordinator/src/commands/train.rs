@@ -279,10 +279,20 @@ pub fn train_job(
     style: Style,
     options: &FleetOptions,
 ) -> Result<End> {
+    train_with(job, job_file, earlier, Progress::new(style), options)
+}
+
+/// [`train_job`] with this progress.
+pub fn train_with(
+    job: &Job,
+    job_file: &Path,
+    earlier: Earlier,
+    mut progress: Progress,
+    options: &FleetOptions,
+) -> Result<End> {
     let resume = earlier == Earlier::Resume;
     let name = job.output.dir.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let _span = info_span!("train", job = name.clone()).entered();
-    let mut progress = Progress::new(style);
     let run_status = RunStatus::default();
     let run = Run::open(job, job_file, earlier)?;
     if resume && run.is_finished()? {

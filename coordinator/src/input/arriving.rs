@@ -6,7 +6,7 @@
 use std::io::{self, Read};
 
 use anyhow::{Context as _, Result};
-use shared::data::corpus::read::GZIP_MAGIC;
+use shared::data::corpus::decode::is_encoded;
 use shared::data::corpus::{Corpus, Options, ReadError, Reader};
 
 use super::{Part, STANDARD_INPUT};
@@ -60,8 +60,7 @@ impl<R: Read> Arriving<R> {
             self.ended = n == 0;
             let before = self.rest.len();
             self.rest.extend_from_slice(&piece[..n]);
-            let is_packed =
-                self.n_bytes == 0 && (self.rest.starts_with(&GZIP_MAGIC) || self.rest == GZIP_MAGIC[..1]);
+            let is_packed = self.n_bytes == 0 && is_encoded(&self.rest);
             if self.ended || (!is_packed && self.rest.len() > longest) {
                 return Ok(std::mem::take(&mut self.rest));
             }
@@ -143,8 +142,10 @@ fn later(mut error: ReadError, lines: u32, bytes: u64) -> ReadError {
             *line += lines;
             *byte += bytes;
         }
-        ReadError::Unpacked { line, .. } => *line += lines,
-        ReadError::Open { .. } | ReadError::Empty { .. } => {}
+        ReadError::Unpacked { line, .. }
+        | ReadError::Layout { line, .. }
+        | ReadError::TooManyOccurrences { line, .. } => *line += lines,
+        ReadError::Open { .. } | ReadError::Packed { .. } | ReadError::Empty { .. } => {}
     }
     error
 }

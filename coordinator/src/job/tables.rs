@@ -5,7 +5,8 @@
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-use shared::data::corpus::{Cleaning, Format, Marks, Normalise, Options, Unit};
+use shared::data::corpus::layout::{Column, Counts, LineKind, Separators};
+use shared::data::corpus::{Cleaning, Format, Layout, Marks, Normalise, Options, Unit};
 use shared::data::dependency::{Punctuation, Tags};
 use shared::data::treebank::Classes;
 use shared::grammar::auto::Auto;
@@ -122,6 +123,10 @@ const GAMMA: Need = Need {
     text: "`\"concentration\"` in `fit`",
     holds: |_, inference| inference.fit.contains(&Hyperparameter::Concentration),
 };
+const TOKENS: Need = Need {
+    text: "`unit = \"token\"` or `format = \"tokens\"`",
+    holds: |job, _| job.corpus.options().effective_unit() == Unit::Token,
+};
 const COMPONENTS: Need =
     Need { text: "`components`", holds: |_, inference| !inference.components.is_empty() };
 
@@ -200,6 +205,26 @@ table! {
     /// Unit of the symbols of a segmented text. `char`: `yu want tu`; `grapheme`: the same, and combining marks belong to the character before
     /// them; `token`: `y u | w a n t | t u`.
     unit: Unit = Unit::default(), Rules::read_by(SENTENCES);
+
+    /// Kind of the lines. `text`: sentences, with a notice if a sample looks like something else; `plain`: sentences, whatever they look like; `hex`:
+    /// hexadecimal code points, as MorphAGram writes words; `chat`: a transcript in CHAT, whose speakers and codes are left out.
+    layout: LineKind = LineKind::default(), Rules::read_by(SENTENCES);
+
+    /// The column with the sentence, if tabs separate columns: its number from 1, or its name in the first line. If empty, a tab is white space.
+    column: Column = Column::default(), Rules::read_by(SENTENCES);
+
+    /// Meaning of a number at the begin or end of each line, or in another column than `column`. `none`: there is none; `ones`: it is left out, and
+    /// a sentence occurs once; `full`: the sentence occurs as often; `log`: log₂(n + 1) times, rounded. Scores count each line once.
+    counts: Counts = Counts::default(), Rules::read_by(SENTENCES);
+
+    /// Separator of phones, such as `_` in `h_ə_l_oʊ`; words are then between spaces, unless `word_separator` is set. If empty, white space.
+    phone_separator: String = String::new(), Rules::read_by(SENTENCES).with(TOKENS);
+
+    /// Separator of syllables, such as `;esyll`, which is left out.
+    syllable_separator: String = String::new(), Rules::read_by(SENTENCES);
+
+    /// Separator of words, such as `;eword`. If empty, the one of the unit.
+    word_separator: String = String::new(), Rules::read_by(SENTENCES);
 
     /// Unicode normal form of the text: `nfc` makes one character of a letter and its mark, `nfkc` also replaces ligatures and full-width letters.
     normalise: Normalise = Normalise::default(), Rules::read_by(SENTENCES);
@@ -280,7 +305,31 @@ impl CorpusTable {
             punctuation: self.punctuation,
             digraphs: self.digraphs.clone(),
         };
-        Options { format: self.format, unit: self.unit, max_symbols: self.max_symbols, cleaning }
+        Options {
+            format: self.format,
+            unit: self.unit,
+            max_symbols: self.max_symbols,
+            layout: self.layout(),
+            cleaning,
+        }
+    }
+
+    /// How lines hold sentences.
+    pub fn layout(&self) -> Layout {
+        let separators = Separators {
+            phone: self.phone_separator.clone(),
+            syllable: self.syllable_separator.clone(),
+            word: self.word_separator.clone(),
+        };
+        Layout { lines: self.layout, column: self.column.clone(), counts: self.counts, separators }
+    }
+
+    /// The same of a corpus whose lines are sentences, in the notation of the unit.
+    pub fn of_plain_lines(self) -> CorpusTable {
+        let CorpusTable {
+            layout, column, counts, phone_separator, syllable_separator, word_separator, ..
+        } = CorpusTable { layout: LineKind::Plain, ..CorpusTable::default() };
+        CorpusTable { layout, column, counts, phone_separator, syllable_separator, word_separator, ..self }
     }
 }
 

@@ -155,6 +155,8 @@ impl Dependencies {
                 sentences: numbers.clone(),
                 gold: None,
                 lines: trained.iter().map(|sentence| sentence.line).collect(),
+                occurrences: Vec::new(),
+                beside: Vec::new(),
                 source_name: name,
                 format: Format::Tokens,
                 unit: Unit::Token,

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use shared::data::corpus::sniff::Contents;
 use shared::data::corpus::{Corpus, Format, Options, Unit, UnknownSymbol, hold_out};
 use shared::grammar::auto::Auto;
 use shared::grammar::lexicon::{Lexicon, Substrings};
@@ -149,6 +150,11 @@ impl Input {
         let options = job.corpus.options();
         let source = Source::open(&job.corpus.path, options.clone(), shard_symbols)?;
         let mut notices = source.notices(true);
+        let contents = match job.model.grammars().any(|source| source.is_made(Auto::has_affixes)) {
+            true => Contents::Words,
+            false => Contents::Utterances,
+        };
+        notices.extend(input::format::undeclared(&job.corpus.path, &options, contents)?);
         let (share, path) = (job.corpus.held_out_share, &job.corpus.held_out);
         let other = match path.as_os_str().is_empty() {
             true => None,
@@ -189,7 +195,8 @@ impl Input {
         let mut measure = |corpus: &Corpus, gather: Gather<'_>| {
             let sentences = corpus.tokens_for(&grammar)?;
             gather(&sentences, Path::new(&corpus.source_name))?;
-            let (shards, positions) = on_shelf(&spill, shard::cut(&sentences, DEFAULT_SHARD_SYMBOLS))?;
+            let cut = shard::cut_counted(&sentences, &corpus.occurrences, DEFAULT_SHARD_SYMBOLS);
+            let (shards, positions) = on_shelf(&spill, cut)?;
             held_out.extend(shards.iter().cloned());
             Ok::<_, anyhow::Error>((shards, positions))
         };
@@ -229,7 +236,8 @@ impl Input {
             start = end;
             let sentences = block.tokens_for(&grammar)?;
             gather(&sentences, &job.corpus.path)?;
-            text.push(&spill, block, shard::cut(&sentences, shard_symbols), not_trained)
+            let cut = shard::cut_counted(&sentences, &block.occurrences, shard_symbols);
+            text.push(&spill, block, cut, not_trained)
         })?;
         notices.extend(marks.notice(&job.corpus.path));
         if text.n_sentences == 0 && skipped.n() > 0 {

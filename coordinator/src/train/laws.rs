@@ -66,6 +66,7 @@ pub fn folder() -> tempfile::TempDir {
     write("words.txt", WORDS);
     write("upper.txt", &WORDS.to_uppercase());
     write("marked.txt", &WORDS.replace('\n', "e\u{301}\n"));
+    write("counted.txt", &WORDS.replace('\n', "\t3\n").replacen('3', "40", 2));
     write("stopped.txt", &WORDS.replace('\n', ".\n"));
     write("rules.gr", RULES);
     write("tags.tsv", TAGS);
@@ -133,6 +134,11 @@ fn probe(
         "model.prefixes" | "model.suffixes" => (&["model.grammar=auto:morph1"], &["\"affixes.txt\""]),
         "corpus.format" => (&[], &["\"tokens\""]),
         "corpus.unit" => (&[], &["\"token\""]),
+        "corpus.layout" => (&[], &["\"hex\""]),
+        "corpus.column" => (&[], &["2"]),
+        "corpus.counts" => (&["corpus.path=counted.txt", "corpus.counts=ones"], &["\"full\"", "\"log\""]),
+        "corpus.phone_separator" => (&["corpus.unit=token"], &["\"b\""]),
+        "corpus.syllable_separator" | "corpus.word_separator" => (&[], &["\"b\""]),
         "corpus.normalise" => (&["corpus.path=marked.txt"], &["\"nfc\""]),
         "corpus.lowercase" => (&["corpus.path=upper.txt"], &["true"]),
         "corpus.punctuation" => (&["corpus.path=stopped.txt"], &["\"drop\""]),

@@ -153,6 +153,9 @@ fn notice(symbols: &[String], found: &[bool]) -> String {
 /// Vowels that a notice names.
 const NAMED: usize = 60;
 
+/// Hyphen-minus, hyphen, non-breaking hyphen, en dash, and the signs that stand for one in lists of affixes.
+const HYPHENS: [char; 6] = ['-', '‐', '‑', '–', '+', '~'];
+
 /// Affixes as indices of symbols. Those with other symbols occur nowhere, and are left out.
 fn affixes(known: &Option<Affixes>, source: &Source, notices: &mut Vec<String>) -> Result<Vec<Vec<usize>>> {
     let Some(Affixes { source: name, affixes: lines }) = known else { return Ok(Vec::new()) };
@@ -171,11 +174,24 @@ fn affixes(known: &Option<Affixes>, source: &Source, notices: &mut Vec<String>) 
         }
         found
     };
-    let affixes: Vec<Vec<usize>> = lines.iter().filter_map(|line| symbols(line)).collect();
+    // A hyphen at the edge shows where the affix joins, unless words of the corpus have it.
+    let mut n_hyphens = 0;
+    let mut affix = |line: &String| {
+        symbols(line).or_else(|| {
+            let bare = line.trim().trim_matches(HYPHENS);
+            let found = Some(bare).filter(|bare| !bare.is_empty() && *bare != line.trim()).and_then(symbols);
+            n_hyphens += usize::from(found.is_some());
+            found
+        })
+    };
+    let affixes: Vec<Vec<usize>> = lines.iter().filter_map(&mut affix).collect();
     ensure!(
         !affixes.is_empty(),
         "{name}: no affix of symbols of the corpus; write one per line, as the corpus is written"
     );
+    if n_hyphens > 0 {
+        notices.push(format!("{name}: the hyphens at the edge of {n_hyphens} affixes were left out"));
+    }
     if affixes.len() < lines.len() {
         let n = lines.len() - affixes.len();
         notices.push(format!(

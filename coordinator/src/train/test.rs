@@ -57,7 +57,9 @@ impl Test {
             let gold = gold.map_or(vec![None; sentences.len()], |gold| gold.into_iter().map(Some).collect());
             unknown.extend(sentences.into_iter().zip(gold));
             let tokens: Vec<Vec<SymbolId>> = tokens.into_iter().flatten().collect();
-            text.push(spill, block.subset(&known), shard::cut(&tokens, DEFAULT_SHARD_SYMBOLS), None)
+            let known = block.subset(&known);
+            let cut = shard::cut_counted(&tokens, &known.occurrences, DEFAULT_SHARD_SYMBOLS);
+            text.push(spill, known, cut, None)
         })?;
         let predicted = HeldOutShards::new(text.shards.clone(), 1);
         let n_unknown = unknown.len();

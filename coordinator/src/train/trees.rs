@@ -188,6 +188,8 @@ fn words(trees: &[(u32, Tree)], path: &Path) -> Corpus {
         sentences,
         gold: None,
         lines: trees.iter().map(|&(line, _)| line).collect(),
+        occurrences: Vec::new(),
+        beside: Vec::new(),
         source_name: path.display().to_string(),
         format: Format::Tokens,
         unit: Unit::Token,

@@ -7,6 +7,7 @@ mod requirement;
 
 mod cli;
 mod digests;
+mod formats;
 mod grammars;
 mod limits;
 mod lines;

@@ -5,9 +5,19 @@
 //!
 //! White space is any of Unicode's, so that an ideographic space separates words as well.
 
-pub mod clean;
-pub mod read;
 pub mod unpack;
+
+pub mod decode;
+
+pub mod clean;
+
+pub mod chat;
+
+pub mod layout;
+
+pub mod read;
+
+pub mod sniff;
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -16,6 +26,7 @@ use crate::grammar::tree::Tree;
 use crate::grammar::{Grammar, SymbolId};
 use crate::num::Noise;
 pub use clean::{Cleaning, Marks, Normalise};
+pub use layout::Layout;
 pub use read::{Notice, ReadError, Reader};
 
 /// How the lines are written.
@@ -43,6 +54,18 @@ pub enum Unit {
 }
 
 impl Unit {
+    /// All units.
+    pub const ALL: [Unit; 3] = [Unit::Char, Unit::Grapheme, Unit::Token];
+
+    /// Its name in jobs and on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Char => "char",
+            Unit::Grapheme => "grapheme",
+            Unit::Token => "token",
+        }
+    }
+
     /// Separators of symbols and of words.
     pub fn separators(self) -> (&'static str, &'static str) {
         match self {
@@ -67,7 +90,9 @@ pub struct Options {
     pub unit: Unit,
     /// The most symbols a line may have (a longer one is an error), and 64 times as many bytes.
     pub max_symbols: u32,
-    /// Changes to each line before its symbols are read.
+    /// How lines hold sentences.
+    pub layout: Layout,
+    /// Changes to each sentence before its symbols are read.
     pub cleaning: Cleaning,
 }
 
@@ -87,6 +112,7 @@ impl Default for Options {
             format: Format::default(),
             unit: Unit::default(),
             max_symbols: 10_000,
+            layout: Layout::default(),
             cleaning: Cleaning::default(),
         }
     }
@@ -103,6 +129,10 @@ pub struct Corpus {
     pub gold: Option<Vec<Vec<u32>>>,
     /// Line of each sentence in the file, counted from 1.
     pub lines: Vec<u32>,
+    /// Number of occurrences of each sentence; empty if each line is one.
+    pub occurrences: Vec<u32>,
+    /// Columns or the speaker before and after each sentence; empty unless the layout has them.
+    pub beside: Vec<(String, String)>,
     /// Name of the file, for messages.
     pub source_name: String,
     /// How the file is written.
@@ -161,7 +191,10 @@ impl Corpus {
     /// The sentences at these positions, in this order.
     pub fn subset(&self, positions: &[usize]) -> Corpus {
         let gold = self.gold.as_ref();
+        let some = |at: &usize| self.occurrences.get(*at).copied();
         Corpus {
+            occurrences: positions.iter().filter_map(some).collect(),
+            beside: positions.iter().filter_map(|&at| self.beside.get(at).cloned()).collect(),
             sentences: positions.iter().map(|&at| self.sentences[at].clone()).collect(),
             gold: gold.map(|gold| positions.iter().map(|&at| gold[at].clone()).collect()),
             lines: positions.iter().map(|&at| self.lines[at]).collect(),

@@ -69,6 +69,15 @@ pub struct SentenceShard {
 /// Merges equal sentences and cuts the rest into shards: one ends with the sentence that brings it to
 /// `shard_symbols` symbols or more.
 pub fn cut(sentences: &[Vec<SymbolId>], shard_symbols: u32) -> Vec<SentenceShard> {
+    cut_counted(sentences, &[], shard_symbols)
+}
+
+/// [`cut`] of sentences of which each occurs so often; `occurrences` is empty if each occurs once. Positions are repeated, too.
+pub fn cut_counted(
+    sentences: &[Vec<SymbolId>],
+    occurrences: &[u32],
+    shard_symbols: u32,
+) -> Vec<SentenceShard> {
     let mut distinct: Vec<(&[SymbolId], Vec<u32>)> = Vec::new();
     let mut places: FxHashMap<&[SymbolId], usize> = FxHashMap::default();
     for (position, tokens) in sentences.iter().enumerate() {
@@ -76,7 +85,8 @@ pub fn cut(sentences: &[Vec<SymbolId>], shard_symbols: u32) -> Vec<SentenceShard
         if place == distinct.len() {
             distinct.push((tokens, Vec::new()));
         }
-        distinct[place].1.push(position as u32);
+        let n = occurrences.get(position).map_or(1, |&n| n as usize);
+        distinct[place].1.extend(std::iter::repeat_n(position as u32, n));
     }
 
     let mut shards = Vec::new();
@@ -103,6 +113,21 @@ mod tests {
 
     fn tokens(text: &str) -> Vec<SymbolId> {
         text.bytes().map(|byte| SymbolId(u32::from(byte))).collect()
+    }
+
+    #[test]
+    fn a_sentence_with_a_count_is_as_many_sentences() {
+        let texts = ["ab", "c", "ab", "d"];
+        let counts = [2, 1, 3, 1];
+        let repeated: Vec<_> = texts
+            .iter()
+            .zip(counts)
+            .flat_map(|(text, n)| std::iter::repeat_n(tokens(text), n as usize))
+            .collect();
+        let shards = |cut: Vec<SentenceShard>| cut.into_iter().map(|cut| cut.shard).collect::<Vec<_>>();
+        let counted = cut_counted(&texts.map(tokens), &counts, 3);
+        assert_eq!(counted[0].positions[0], [0, 0, 2, 2, 2]);
+        assert_eq!(shards(counted), shards(cut(&repeated, 3)));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use proptest::prelude::*;
-use shared::data::corpus::{Cleaning, Corpus, Format, Marks, Normalise, Options, ReadError, Unit};
+use shared::data::corpus::{Cleaning, Corpus, Format, Layout, Marks, Normalise, Options, ReadError, Unit};
 use shared::grammar::{SymbolId, syntax};
 use shared::work::shard;
 use shared::work::shard::Shard;
@@ -17,7 +17,7 @@ const TOKENS: Options = options(Format::Tokens, Unit::Char);
 const fn options(format: Format, unit: Unit) -> Options {
     let (normalise, punctuation) = (Normalise::None, Marks::Keep);
     let cleaning = Cleaning { normalise, lowercase: false, punctuation, digraphs: Vec::new() };
-    Options { format, unit, max_symbols: 100, cleaning }
+    Options { format, unit, max_symbols: 100, layout: Layout::TEXT, cleaning }
 }
 
 fn read(text: impl AsRef<[u8]>, options: &Options) -> Result<Corpus, ReadError> {

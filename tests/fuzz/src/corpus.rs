@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use shared::data::corpus::{Cleaning, Corpus, Format, Normalise, Options, Unit};
+use shared::data::corpus::layout::LineKind;
+use shared::data::corpus::{Cleaning, Corpus, Format, Layout, Normalise, Options, Unit};
 
 use crate::bounds::Bounds;
 
@@ -27,6 +28,10 @@ pub fn run(data: &[u8]) {
             normalise: [Normalise::None, Normalise::Nfc, Normalise::Nfkc][usize::from(how >> 5) % 3],
             lowercase: how & 2 != 0,
             ..Cleaning::default()
+        },
+        layout: Layout {
+            lines: [LineKind::Text, LineKind::Plain, LineKind::Hex, LineKind::Chat][usize::from(*limit >> 6)],
+            ..Layout::default()
         },
     };
     let (name, bounds) = if how & 4 == 0 { ("corpus.txt", PLAIN) } else { ("corpus.txt.gz", PACKED) };

@@ -2,6 +2,7 @@
 
 mod book;
 mod cascade;
+mod cases;
 mod dependencies;
 mod dmv;
 mod methods;

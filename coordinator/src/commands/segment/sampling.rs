@@ -13,11 +13,11 @@ use super::text::Text;
 use super::time_limit::within;
 use crate::clock;
 use crate::commands::Answer;
-use crate::commands::train::{End, FleetOptions, seconds, train_job};
+use crate::commands::train::{End, FleetOptions, seconds, train_with};
 use crate::events::{Observer as _, RunEvent};
 use crate::job::Job;
 use crate::nearest::nearest;
-use crate::progress::{Progress, Style};
+use crate::progress::{Progress, Style, with_names};
 use crate::run::Earlier;
 use crate::streams;
 
@@ -70,8 +70,8 @@ pub struct ModelFile {
     pub spent: Duration,
     /// Further keys of `[model]` with their values.
     pub keys: Vec<(&'static str, String)>,
-    /// Further files of the job, each with its name in the folder.
-    pub files: Vec<(&'static str, String)>,
+    /// Further files of the job: name in the folder, content, and the name that the user gave.
+    pub files: Vec<(&'static str, String, String)>,
 }
 
 impl ModelFile {
@@ -187,7 +187,17 @@ impl Sampling {
     fn train(&self, dir: &Path, text: &Text, model: &ModelFile, log: Form) -> Result<End> {
         let earlier = if self.overwrite { Earlier::Overwrite } else { Earlier::Refuse };
         let file = self.write_job(text, model, dir, log)?;
-        train_job(&Job::load(&file, &[])?, &file, earlier, self.style(log), &self.fleet())
+        let path = |name: &str| dir.join(name).display().to_string();
+        let of_files = model.files.iter().map(|(name, _, given)| (path(name), given.clone()));
+        let names: Vec<(String, String)> =
+            of_files.chain([(path(CORPUS), text.corpus().source_name.clone())]).collect();
+        let progress = Progress::new(self.style(log)).with_names(names.clone());
+        let trained = train_with(&Job::load(&file, &[])?, &file, earlier, progress, &self.fleet());
+        trained.map_err(|error| {
+            let told = format!("{error:#}");
+            let renamed = with_names(&told, &names);
+            if renamed == told { error } else { anyhow!(renamed) }
+        })
     }
 
     /// Writes the corpus and the job of `text` to `dir`, and returns the path of the job file.
@@ -195,7 +205,7 @@ impl Sampling {
         check_own(dir)?;
         fs::create_dir_all(dir).with_context(|| format!("{}: cannot create the folder", dir.display()))?;
         write(dir, CORPUS, &text.corpus_file()?)?;
-        model.files.iter().try_for_each(|(name, content)| write(dir, name, content))?;
+        model.files.iter().try_for_each(|(name, content, _)| write(dir, name, content))?;
         let job = match self.seconds {
             Some(seconds) => {
                 let (model, effort) = self.fit(text, model, dir, seconds, log)?;
@@ -203,7 +213,9 @@ impl Sampling {
             }
             None => self.job(text, model, self.effort(model)),
         };
-        write(dir, JOB, &job)?;
+        // Errors name the assignment, not the file with it.
+        Job::parse(&job, JOB, dir, text.assignments())?;
+        write(dir, JOB, &assigned(&job, text.assignments())?)?;
         Ok(dir.join(JOB))
     }
 
@@ -227,7 +239,7 @@ impl Sampling {
         for (at, candidate) in candidates.iter().enumerate() {
             let effort = self.effort(candidate);
             let probe = Effort { sweeps: effort::PROBE_SWEEPS, ..effort };
-            let probe = Job::parse(&self.job(text, candidate, probe), JOB, dir, &[])?;
+            let probe = Job::parse(&self.job(text, candidate, probe), JOB, dir, text.assignments())?;
             let config = self.fleet().config()?;
             let n_threads = config.local_workers;
             let cost = match within(left() / 2, config, |fleet| Cost::measure(&probe, fleet)) {
@@ -287,7 +299,7 @@ impl Sampling {
         let reason = reason.as_ref().map(|reason| format!("# {reason}\n")).unwrap_or_default();
         let keys: String =
             keys.iter().map(|(key, value)| format!("{key} = {}\n", toml::Value::from(&value[..]))).collect();
-        let unit = text.unit_name();
+        let of_text = text.keys();
         let voters: Vec<String> = voters.iter().map(|voter| format!("\"auto:{voter}\"")).collect();
         let voters = match voters.is_empty() {
             true => String::new(),
@@ -304,12 +316,32 @@ impl Sampling {
         format!(
             "{MARK}. `grammaton train {JOB} --out again` gives the same result.\n{reason}\
              [model]\ngrammar = \"auto:{grammar}\"\n{voters}{voter_chains}{cascade}{keys}\n\
-             [corpus]\npath = \"{CORPUS}\"\nunit = \"{unit}\"\n\n\
+             [corpus]\npath = \"{CORPUS}\"\n{of_text}\n\
              [inference]\nmethod = \"hastings\"\n{hyperparameters}\
              max_rounds = {sweeps}\nkeep_every = {keep_every}\nrestarts = {chains}\nseed = {seed}\n\n\
              [output]\ndir = \".\"\ndecoders = [\"mbr\"]\nscore_every = 0\n"
         )
     }
+}
+
+/// The job file with these assignments, and its first comments.
+fn assigned(job: &str, assignments: &[String]) -> Result<String> {
+    if assignments.is_empty() {
+        return Ok(job.to_owned());
+    }
+    let mut tables: toml::Table =
+        job.parse().context("internal error: the job is no TOML; please report it")?;
+    for assignment in assignments {
+        let (path, value) = assignment.split_once('=').context("--set needs KEY=VALUE")?;
+        let (table, key) = path.trim().split_once('.').context("--set needs TABLE.KEY=VALUE")?;
+        let parsed = format!("value = {value}").parse::<toml::Table>().ok();
+        let value = parsed.and_then(|mut parsed| parsed.remove("value"));
+        let value = value.unwrap_or_else(|| assignment[path.len() + 1..].trim().into());
+        let table = tables.entry(table).or_insert_with(|| toml::Table::new().into());
+        table.as_table_mut().context("--set needs TABLE.KEY=VALUE")?.insert(key.to_owned(), value);
+    }
+    let comments = job.lines().take_while(|line| line.starts_with('#')).map(|line| format!("{line}\n"));
+    Ok(comments.collect::<String>() + "\n" + &tables.to_string())
 }
 
 /// Keys of `[inference]` about discounts and concentrations. In grammars of morphemes they start at the means of their priors, which prefer few tables:

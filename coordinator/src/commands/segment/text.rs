@@ -1,46 +1,68 @@
 //! The text of `segment`: symbols, and lines that go back to the form in which they came.
 //!
-//! A symbol is a grapheme (a character with its combining marks and joiners), or a token. Nothing else is changed: phonemic transcriptions use
-//! upper case, digits and punctuation for sounds.
+//! A symbol is a grapheme (a character with its combining marks and joiners), or a token. The format of the lines is looked at before they are
+//! read ([`shared::data::corpus::sniff`]). Nothing else is changed unless options say so: phonemic transcriptions use upper case, digits and punctuation
+//! for sounds.
 //!
-//! Law: without spaces, a segmented line is the line of the text without spaces; an empty line stays empty.
+//! Law: without spaces, a segmented line is the sentence of its line without spaces, with the columns or the speaker beside it; an empty line stays
+//! empty. Lines of a transcript without an utterance are left out.
 
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
+use shared::data::corpus::layout::LineKind;
+use shared::data::corpus::read::Notice;
+use shared::data::corpus::sniff::Contents;
 use shared::data::corpus::{Corpus, Options, Unit, write_line};
 
+use super::reading::{self, ReadingOptions};
 use crate::input;
+use crate::input::format::{self, OpenText};
 use crate::metrics::MBR_VOTE;
 
-/// Utterances of symbols.
+/// Sentences of symbols.
 pub struct Text {
     corpus: Corpus,
     /// Lines of the text, empty ones among them.
     n_lines: u32,
+    /// Whether lines without a sentence are left out.
+    is_transcript: bool,
+    /// Assignments of keys of its job.
+    assignments: Vec<String>,
+    /// What was found in the text, and what was changed.
+    pub notices: Vec<String>,
 }
 
 impl Text {
-    /// Reads the text at `path`; `-` is standard input.
-    pub fn read(path: &Path, unit: Unit) -> Result<Text> {
-        let graphemes = match unit {
-            Unit::Char | Unit::Grapheme => Unit::Grapheme,
-            Unit::Token => Unit::Token,
-        };
-        let (mut corpus, end) = input::corpus(path, &Options { unit: graphemes, ..Options::default() })?;
+    /// Reads the text at `path` as its format and the options say; `-` is standard input.
+    ///
+    /// # Errors
+    /// [`format::Ambiguous`] and [`shared::data::corpus::ReadError`] among others.
+    pub fn read(path: &Path, contents: Contents, options: &ReadingOptions) -> Result<Text> {
+        let (table, given) = options.table()?;
+        let text = OpenText::open(path)?;
+        let (reading, findings) = text.look(contents, given, &reading::reading(&table, given))?;
+        let mut notices: Vec<String> =
+            findings.iter().map(|finding| format::found(&text.name, finding)).collect();
+        let unit = reading.unit.map_or(Unit::Grapheme, reading::with_marks);
+        let is_transcript = reading.layout.lines == LineKind::Chat;
+        let (mut corpus, end) = text.read(&Options { unit, layout: reading.layout, ..table.options() })?;
+        // Notices about gold and empty lines come with training.
+        let is_told = |notice: &&Notice| !matches!(notice, Notice::NoGold { .. } | Notice::EmptyLines { .. });
+        notices.extend(end.notices.iter().filter(is_told).map(ToString::to_string));
         ensure!(
             corpus.symbols.len() > 1,
             "{}: the text has a single symbol, so that every segmentation is as good as another; give a text of more",
             corpus.source_name
         );
         // Most texts have no marks, and any tool takes them apart.
-        if graphemes == Unit::Grapheme && corpus.symbols.iter().all(|symbol| symbol.chars().count() == 1) {
+        if unit == Unit::Grapheme && corpus.symbols.iter().all(|symbol| symbol.chars().count() == 1) {
             corpus.unit = Unit::Char;
         }
-        Ok(Text { corpus, n_lines: end.n_lines })
+        Ok(Text { corpus, n_lines: end.n_lines, is_transcript, assignments: options.of_job()?, notices })
     }
 
-    /// Number of symbols of all utterances.
+    /// Number of symbols of all sentences.
     pub fn length(&self) -> usize {
         self.corpus.sentences.iter().map(Vec::len).sum()
     }
@@ -52,42 +74,77 @@ impl Text {
         (line, n_symbols)
     }
 
-    /// The utterances.
+    /// The sentences.
     pub fn corpus(&self) -> &Corpus {
         &self.corpus
     }
 
-    /// Value of `corpus.unit` for [`Text::corpus_file`].
-    pub fn unit_name(&self) -> &'static str {
-        match self.corpus.unit {
-            Unit::Char => "char",
-            Unit::Grapheme => "grapheme",
-            Unit::Token => "token",
-        }
+    /// Keys of `[corpus]` for [`Text::corpus_file`], a line each.
+    pub fn keys(&self) -> String {
+        let counts = if self.corpus.occurrences.is_empty() { "" } else { "counts = \"full\"\n" };
+        format!("unit = \"{}\"\nlayout = \"plain\"\n{counts}", self.corpus.unit.name())
+    }
+
+    /// Assignments of further keys of the job.
+    pub fn assignments(&self) -> &[String] {
+        &self.assignments
     }
 
     /// The file that the job reads, with the lines of the text, and its gold segmentation if it has one.
     pub fn corpus_file(&self) -> Result<String> {
-        self.lines(&self.corpus.segmentation())
+        let occurrences = &self.corpus.occurrences;
+        self.lines(&self.corpus.segmentation(), |at, line| match occurrences.get(at) {
+            Some(n) => format!("{n} {line}"),
+            None => line,
+        })
     }
 
     /// The text as segmented by the vote of the chains in a folder of results of [`Text::corpus_file`].
     pub fn segmented_in(&self, dir: &Path) -> Result<String> {
         let options = Options { unit: self.corpus.unit, ..Options::default() };
         let (found, _) = input::corpus(&dir.join(format!("segmentation.{MBR_VOTE}.txt")), &options)?;
-        self.lines(&found.segmentation())
+        let beside = &self.corpus.beside;
+        let written = self.lines(&self.ends_in(&found)?, |at, line| match beside.get(at) {
+            Some((before, after)) => [before, &line[..], after].concat(),
+            None => line,
+        })?;
+        Ok(match self.is_transcript {
+            true => written.lines().filter(|line| !line.is_empty()).map(|line| format!("{line}\n")).collect(),
+            false => written,
+        })
     }
 
-    /// Every line of the text cut at these ends, by sentence.
-    fn lines(&self, ends: &[Vec<u32>]) -> Result<String> {
+    /// The ends of the words of `found`, the same text in other symbols: digraphs are letters there, and letters may be digraphs.
+    fn ends_in(&self, found: &Corpus) -> Result<Vec<Vec<u32>>> {
+        let offsets = |corpus: &Corpus, sentence: &[u32]| -> Vec<usize> {
+            let lengths = sentence.iter().map(|&symbol| corpus.symbols[symbol as usize].len());
+            lengths
+                .scan(0, |offset, length| {
+                    *offset += length;
+                    Some(*offset)
+                })
+                .collect()
+        };
+        let pairs = self.corpus.sentences.iter().zip(&found.sentences).zip(found.segmentation());
+        let ends = pairs.map(|((ours, theirs), ends)| {
+            let [ours, theirs] = [offsets(&self.corpus, ours), offsets(found, theirs)];
+            let end = |end: u32| ours.binary_search(&theirs[end as usize - 1]).ok().map(|at| at as u32 + 1);
+            ends.into_iter().map(end).collect::<Option<Vec<u32>>>()
+        });
+        ends.collect::<Option<_>>()
+            .context("internal error: the segmentation is of another text; please report it")
+    }
+
+    /// Every line of the text cut at these ends, by sentence; `with` adds to a line by the position of its sentence.
+    fn lines(&self, ends: &[Vec<u32>], with: impl Fn(usize, String) -> String) -> Result<String> {
         let Corpus { symbols, sentences, lines, unit, .. } = &self.corpus;
         ensure!(ends.len() == sentences.len(), "internal error: utterances were lost; please report it");
         let mut written = vec![String::new(); self.n_lines as usize];
-        for ((sentence, ends), &line) in sentences.iter().zip(ends).zip(lines) {
+        for (position, ((sentence, ends), &line)) in sentences.iter().zip(ends).zip(lines).enumerate() {
             let at = written
                 .get_mut(line as usize - 1)
                 .context("internal error: a line too many; please report it")?;
-            *at = write_line(symbols, sentence, ends, *unit);
+            *at = with(position, write_line(symbols, sentence, ends, *unit));
         }
         Ok(written.join("\n") + "\n")
     }

@@ -8,17 +8,19 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, Read};
 use std::path::Path;
 
 use rustc_hash::FxHashMap;
+use unicode_normalization::UnicodeNormalization as _;
 
 use super::clean::{BOUNDARY, is_one_grapheme, symbols};
-use super::unpack::Unpack;
+use super::decode::{Change, Container, Stream};
+use super::layout::{Counts, Layout, LayoutError, LineKind};
 use super::{Corpus, Format, Options, Unit};
 
-/// First bytes of gzip files.
-pub const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+/// Most occurrences of all sentences: samplers have a tree for each.
+pub const MAX_OCCURRENCES: u64 = 1 << 26;
 
 /// Why a file is not a corpus.
 #[derive(Debug, thiserror::Error)]
@@ -105,6 +107,36 @@ pub enum ReadError {
         /// [`Options::max_symbols`].
         max_symbols: u32,
     },
+    /// A file that holds texts and is none.
+    #[error("{source_name}: {container}")]
+    Packed {
+        /// Name of the file.
+        source_name: String,
+        /// What it is.
+        container: Container,
+    },
+    /// A line that does not have the layout of the corpus.
+    #[error("{source_name}:{line}: {error}")]
+    Layout {
+        /// Name of the file.
+        source_name: String,
+        /// Line, counted from 1.
+        line: u32,
+        /// Difference from the layout.
+        error: LayoutError,
+    },
+    /// Counts of too many occurrences.
+    #[error(
+        "{source_name}:{line}: the counts up to this line add up to {found}, expected at most {MAX_OCCURRENCES}; set corpus.counts = \"log\" or \"ones\""
+    )]
+    TooManyOccurrences {
+        /// Name of the file.
+        source_name: String,
+        /// Line, counted from 1.
+        line: u32,
+        /// The sum.
+        found: u64,
+    },
     /// A file without sentences.
     #[error("{source_name}: the corpus has no sentences ({}), expected one a line", n_empty(*.empty_lines))]
     Empty {
@@ -127,6 +159,33 @@ pub enum Notice {
         /// The first of them.
         first_line: u32,
     },
+    /// The text was decoded.
+    Decoded {
+        /// Name of the file.
+        source_name: String,
+        /// What decoding changed.
+        change: Change,
+    },
+    /// Characters without width that are no symbols.
+    Invisible {
+        /// Name of the file.
+        source_name: String,
+        /// The character.
+        invisible: Invisible,
+        /// Their number.
+        n: u32,
+        /// Line of the first of them.
+        first_line: u32,
+    },
+    /// Symbols that Unicode considers equal, and that are different symbols here.
+    MixedForms {
+        /// Name of the file.
+        source_name: String,
+        /// One of them in NFC.
+        example: String,
+        /// Their number.
+        n: usize,
+    },
     /// A [`Format::Segmented`] file that marks no word boundary.
     NoGold {
         /// Name of the file.
@@ -134,6 +193,33 @@ pub enum Notice {
         /// Unit of symbols, which determines the boundary marks.
         unit: Unit,
     },
+}
+
+/// A character without width that is no symbol.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Invisible {
+    /// U+FEFF after the begin of the file, as concatenation leaves it: dropped.
+    ByteOrderMark,
+    /// U+200B: white space, so a word boundary.
+    ZeroWidthSpace,
+}
+
+impl Invisible {
+    const ALL: [Invisible; 2] = [Invisible::ByteOrderMark, Invisible::ZeroWidthSpace];
+
+    fn character(self) -> char {
+        match self {
+            Invisible::ByteOrderMark => '\u{feff}',
+            Invisible::ZeroWidthSpace => '\u{200b}',
+        }
+    }
+
+    fn instead(self) -> &'static str {
+        match self {
+            Invisible::ByteOrderMark => "",
+            Invisible::ZeroWidthSpace => " ",
+        }
+    }
 }
 
 fn n_empty(n_lines: u32) -> String {
@@ -146,6 +232,30 @@ impl fmt::Display for Notice {
             Notice::EmptyLines { source_name, n_lines, first_line } => {
                 let more = if *n_lines == 1 { "" } else { ", this being the first" };
                 write!(f, "{source_name}:{first_line}: skipped {}{more}", n_empty(*n_lines))
+            }
+            Notice::Decoded { source_name, change } => write!(f, "{source_name}: {change}"),
+            Notice::Invisible { source_name, invisible, n, first_line } => {
+                let (s, were) = if *n == 1 { ("", "was") } else { ("s", "were") };
+                write!(f, "{source_name}:{first_line}: ")?;
+                match invisible {
+                    Invisible::ByteOrderMark => {
+                        write!(f, "{n} byte-order mark{s} (U+FEFF) inside the text {were} dropped")
+                    }
+                    Invisible::ZeroWidthSpace => {
+                        write!(
+                            f,
+                            "{n} zero-width space{s} (U+200B) {were} read as white space, which separates words"
+                        )
+                    }
+                }
+            }
+            Notice::MixedForms { source_name, example, n } => {
+                let are = if *n == 1 { "1 symbol is".to_owned() } else { format!("{n} symbols are") };
+                write!(
+                    f,
+                    "{source_name}: {are} written in two Unicode forms (NFC and NFD), the first being `{example}`, and count as different; \
+                     normalise = \"nfc\" makes them one"
+                )
             }
             Notice::NoGold { source_name, unit } => {
                 let boundary = match unit {
@@ -201,9 +311,14 @@ impl Corpus {
 /// Reads a corpus in blocks of sentences that stand together, so that it is never in memory as a whole.
 pub struct Reader<'a> {
     lines: Lines<'a>,
+    /// [`Options::layout`], after the header with the number of the column.
+    layout: Layout,
     /// [`Cleaning::digraphs`](super::Cleaning::digraphs), as they occur in the lines.
     digraphs: Vec<String>,
     gzip: bool,
+    changes: Vec<Change>,
+    /// Occurrences of all sentences.
+    n_occurrences: u64,
     symbols: Symbols,
     /// Symbols of the current sentence; the buffer is reused.
     sentence: Vec<u32>,
@@ -255,6 +370,9 @@ struct Sentence {
     symbols: Vec<u32>,
     /// End positions of its words.
     ends: Vec<u32>,
+    occurrences: u32,
+    /// Parts of the line before and after it.
+    beside: (String, String),
 }
 
 /// Properties of a corpus that has been read to its end.
@@ -278,7 +396,7 @@ impl<'a> Reader<'a> {
     /// Begins with the file at `path`; gzip if it is named `.gz` or begins with gzip's magic bytes.
     ///
     /// # Errors
-    /// [`ReadError::Open`] and [`ReadError::Read`].
+    /// [`ReadError::Open`] and [`ReadError::Packed`].
     pub fn open(path: &Path, options: &Options) -> Result<Reader<'static>, ReadError> {
         let source_name = path.display().to_string();
         match File::open(path) {
@@ -291,36 +409,37 @@ impl<'a> Reader<'a> {
     /// files do.
     ///
     /// # Errors
-    /// [`ReadError::Read`].
+    /// [`ReadError::Packed`].
     pub fn new(
         reader: impl Read + 'a,
         source_name: &str,
         options: &Options,
     ) -> Result<Reader<'a>, ReadError> {
-        let mut head = Vec::new();
-        let mut reader = BufReader::with_capacity(1 << 16, reader);
-        let read = reader.by_ref().take(GZIP_MAGIC.len() as u64).read_to_end(&mut head);
-        let source_name = source_name.to_owned();
-        if let Err(error) = read {
-            return Err(ReadError::Read { source_name, line: 1, byte: 0, error });
+        match Stream::new(reader, source_name) {
+            Ok(stream) => Ok(Reader::of(stream, source_name, options)),
+            Err(container) => Err(ReadError::Packed { source_name: source_name.to_owned(), container }),
         }
-        let gzip = source_name.ends_with(".gz") || head == GZIP_MAGIC;
-        let whole = io::Cursor::new(head).chain(reader);
-        let text: Box<dyn BufRead + 'a> = match gzip {
-            true => Box::new(BufReader::with_capacity(1 << 16, Unpack::new(whole))),
-            false => Box::new(whole),
-        };
-        Ok(Reader {
+    }
+
+    /// Begins with a decoded text.
+    pub fn of(stream: Stream<'a>, source_name: &str, options: &Options) -> Reader<'a> {
+        let Stream { text, gzip, changes, .. } = stream;
+        Reader {
             lines: Lines {
                 text,
-                source_name,
+                source_name: source_name.to_owned(),
                 options: options.clone(),
                 line: 0,
                 byte: 0,
                 buffer: Vec::new(),
+                visible: String::new(),
+                invisible: [(0, 0); 2],
             },
+            layout: options.layout.clone(),
             digraphs: options.cleaning.digraphs(),
             gzip,
+            changes,
+            n_occurrences: 0,
             symbols: Symbols::new(),
             sentence: Vec::new(),
             ends: Vec::new(),
@@ -329,7 +448,7 @@ impl<'a> Reader<'a> {
             marks_words: false,
             empty_lines: 0,
             first_empty: 0,
-        })
+        }
     }
 
     /// The next sentences, up to the one that brings them to `n_symbols` symbols or more; `None` at the end. Its symbols are
@@ -339,7 +458,10 @@ impl<'a> Reader<'a> {
     /// See [`ReadError`].
     pub fn block(&mut self, n_symbols: usize) -> Result<Option<Corpus>, ReadError> {
         let Options { format, unit, .. } = self.lines.options;
+        let has_counts = !matches!(self.layout.counts, Counts::None | Counts::Ones);
+        let has_parts = !self.layout.is_plain();
         let (mut sentences, mut gold, mut lines) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut occurrences, mut beside) = (Vec::new(), Vec::new());
         let mut n_read = 0;
         while n_read < n_symbols {
             let Some(sentence) = self.sentence()? else { break };
@@ -347,6 +469,8 @@ impl<'a> Reader<'a> {
             sentences.push(sentence.symbols);
             gold.push(sentence.ends);
             lines.push(sentence.line);
+            occurrences.extend(has_counts.then_some(sentence.occurrences));
+            beside.extend(has_parts.then_some(sentence.beside));
         }
         if sentences.is_empty() {
             return Ok(None);
@@ -354,7 +478,8 @@ impl<'a> Reader<'a> {
         self.n_sentences += sentences.len();
         self.n_symbols += n_read;
         let (symbols, source_name) = (self.symbols.names.clone(), self.lines.source_name.clone());
-        Ok(Some(Corpus { symbols, sentences, gold: Some(gold), lines, source_name, format, unit }))
+        let gold = Some(gold);
+        Ok(Some(Corpus { symbols, sentences, gold, lines, occurrences, beside, source_name, format, unit }))
     }
 
     /// The next sentence.
@@ -375,11 +500,29 @@ impl<'a> Reader<'a> {
                 other => other,
             })?;
             let Some((line, byte, text)) = next else { return Ok(None) };
+            if self.layout.has_header() && !text.trim().is_empty() {
+                match self.layout.with_header(text) {
+                    Ok(layout) => self.layout = layout,
+                    Err(error) => return Err(self.lines.fault(line, error)),
+                }
+                continue;
+            }
+            let place = match self.layout.place(text, effective_unit) {
+                Ok(place) => place,
+                Err(error) => return Err(self.lines.fault(line, error)),
+            };
+            let Some(place) = place else {
+                if text.trim().is_empty() {
+                    self.empty_lines += 1;
+                    self.first_empty = if self.first_empty == 0 { line } else { self.first_empty };
+                }
+                continue;
+            };
             let (sentence, ends) = (&mut self.sentence, &mut self.ends);
             sentence.clear();
             ends.clear();
             let symbol_ids = &mut self.symbols;
-            for word in cleaning.line(text, effective_unit).split_whitespace() {
+            for word in cleaning.line(&place.sentence, effective_unit).split_whitespace() {
                 match (format, unit) {
                     (Format::Segmented, Unit::Char | Unit::Grapheme) => {
                         symbols(word, unit, &self.digraphs, |symbol| {
@@ -421,7 +564,15 @@ impl<'a> Reader<'a> {
                 ends.push(n_symbols);
             }
             self.marks_words |= ends.len() > 1;
-            return Ok(Some(Sentence { line, symbols: sentence.clone(), ends: ends.clone() }));
+            self.n_occurrences = self.n_occurrences.saturating_add(place.occurrences);
+            let (found, occurrences, beside) =
+                (self.n_occurrences, place.occurrences as u32, (place.before, place.after));
+            if found > MAX_OCCURRENCES {
+                let source_name = self.lines.source_name.clone();
+                return Err(ReadError::TooManyOccurrences { source_name, line, found });
+            }
+            let (symbols, ends) = (sentence.clone(), ends.clone());
+            return Ok(Some(Sentence { line, symbols, ends, occurrences, beside }));
         }
     }
 
@@ -430,14 +581,27 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// [`ReadError::Empty`].
     pub fn finish(self) -> Result<End, ReadError> {
-        let Reader { lines, symbols, n_sentences, n_symbols, marks_words, empty_lines, first_empty, .. } =
-            self;
+        let Reader { lines, symbols, changes, n_sentences, n_symbols, marks_words, empty_lines, .. } = self;
+        let first_empty = self.first_empty;
+        let invisible = Invisible::ALL.into_iter().zip(lines.invisible);
         let Options { format, unit, .. } = lines.options;
         let (source_name, n_lines) = (lines.source_name, lines.line);
         if n_sentences == 0 {
             return Err(ReadError::Empty { source_name, empty_lines });
         }
-        let mut notices = Vec::new();
+        let named = || source_name.clone();
+        let mut notices: Vec<Notice> = changes
+            .into_iter()
+            .map(|change| Notice::Decoded { source_name: named(), change })
+            .chain(invisible.filter(|(_, (n, _))| *n > 0).map(|(invisible, (n, first_line))| {
+                Notice::Invisible { source_name: named(), invisible, n, first_line }
+            }))
+            .chain(mixed_forms(&symbols.names).map(|(example, n)| Notice::MixedForms {
+                source_name: named(),
+                example,
+                n,
+            }))
+            .collect();
         if format == Format::Segmented && !marks_words {
             notices.push(Notice::NoGold { source_name: source_name.clone(), unit });
         }
@@ -446,6 +610,25 @@ impl<'a> Reader<'a> {
         }
         Ok(End { symbols: symbols.names, n_lines, n_sentences, n_symbols, marks_words, notices })
     }
+}
+
+/// Symbols that are equal in NFC and different as they are: the first one, in NFC, and their number. A base letter and a mark that are symbols of
+/// their own also make a letter that is one symbol elsewhere.
+fn mixed_forms(symbols: &[String]) -> Option<(String, usize)> {
+    if symbols.iter().all(|symbol| symbol.is_ascii()) {
+        return None;
+    }
+    let known: FxHashMap<String, usize> =
+        symbols.iter().zip(0..).map(|(symbol, at)| (symbol.nfd().collect(), at)).collect();
+    let is_mixed = |(at, symbol): &(usize, &String)| {
+        let decomposed: String = symbol.nfd().collect();
+        let is_composed = decomposed != **symbol;
+        let marks = || decomposed.chars().skip(1).map(String::from);
+        known[&decomposed] != *at || (is_composed && marks().any(|mark| symbols.contains(&mark)))
+    };
+    let mut mixed = symbols.iter().enumerate().filter(is_mixed).map(|(_, symbol)| symbol);
+    let first = mixed.next()?;
+    Some((first.nfc().collect(), 1 + mixed.count()))
 }
 
 /// The lines of a text, each within its limits and fit to be read.
@@ -458,6 +641,10 @@ struct Lines<'a> {
     /// Bytes read so far.
     byte: u64,
     buffer: Vec<u8>,
+    /// The line without invisible characters, if it had some.
+    visible: String,
+    /// Number and first line of each of [`Invisible::ALL`].
+    invisible: [(u32, u32); 2],
 }
 
 impl Lines<'_> {
@@ -484,6 +671,18 @@ impl Lines<'_> {
         if length as u64 == limit && self.buffer.last() != Some(&b'\n') {
             return Err(self.too_long(line, start));
         }
+        let is_chat = self.options.layout.lines == LineKind::Chat;
+        while is_chat && self.continues(line)? {
+            let left = limit.saturating_sub(self.buffer.len() as u64);
+            let read = self.text.by_ref().take(left).read_until(b'\n', &mut self.buffer);
+            let n = read.map_err(|error| self.unreadable(line, error))?;
+            if n == 0 || self.buffer.len() as u64 >= limit {
+                return Err(self.too_long(line, start));
+            }
+            self.line += 1;
+            self.byte += n as u64;
+        }
+        let source_name = || self.source_name.clone();
         let mut bytes = self.buffer.as_slice();
         if line == 1
             && let Some(rest) = bytes.strip_prefix("\u{feff}".as_bytes())
@@ -496,7 +695,10 @@ impl Lines<'_> {
             line,
             byte: start + error.valid_up_to() as u64,
         })?;
-        let control = text.char_indices().find(|(_, letter)| letter.is_control() && !letter.is_whitespace());
+        let is_time_mark = |letter: char| is_chat && letter == '\u{15}';
+        let is_control =
+            |letter: char| letter.is_control() && !letter.is_whitespace() && !is_time_mark(letter);
+        let control = text.char_indices().find(|&(_, letter)| is_control(letter));
         if let Some((at, found)) = control {
             return Err(ReadError::Control {
                 source_name: source_name(),
@@ -505,7 +707,35 @@ impl Lines<'_> {
                 found,
             });
         }
-        Ok(Some((line, start, text)))
+        if text.is_ascii() || !text.contains(Invisible::ALL.map(Invisible::character)) {
+            return Ok(Some((line, start, text)));
+        }
+        self.visible = text.to_owned();
+        for (invisible, (n, first_line)) in Invisible::ALL.into_iter().zip(&mut self.invisible) {
+            let found = self.visible.matches(invisible.character()).count() as u32;
+            if found > 0 {
+                *first_line = if *n == 0 { line } else { *first_line };
+                *n += found;
+                self.visible = self.visible.replace(invisible.character(), invisible.instead());
+            }
+        }
+        Ok(Some((line, start, &self.visible)))
+    }
+
+    /// Whether the next line continues the one at `line`, by the rule of transcripts.
+    fn continues(&mut self, line: u32) -> Result<bool, ReadError> {
+        match self.text.fill_buf() {
+            Ok(next) => Ok(next.first() == Some(&b'\t')),
+            Err(error) => Err(self.unreadable(line, error)),
+        }
+    }
+
+    fn unreadable(&self, line: u32, error: io::Error) -> ReadError {
+        ReadError::Read { source_name: self.source_name.clone(), line, byte: self.byte, error }
+    }
+
+    fn fault(&self, line: u32, error: LayoutError) -> ReadError {
+        ReadError::Layout { source_name: self.source_name.clone(), line, error }
     }
 
     fn too_long(&self, line: u32, byte: u64) -> ReadError {

@@ -11,7 +11,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 
 use super::{Document, Sentence, Tags};
-use crate::data::corpus::read::GZIP_MAGIC;
+use crate::data::corpus::decode::GZIP_MAGIC;
 use crate::data::corpus::unpack::Unpack;
 
 /// Tags of the Penn Treebank that stand for punctuation, and for the currencies that are left out with it.
