@@ -1,6 +1,6 @@
 //! Checks of values against the grammar and the shard of their task.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use shared::grammar::tree::Tree;
 use shared::grammar::{Grammar, ParamId, SymbolId};
@@ -65,7 +65,7 @@ pub fn substrings<'a>(
     shard: &Shard,
     strings: impl Iterator<Item = &'a [SymbolId]> + Clone,
 ) -> Result<(), WireError> {
-    let mut missing: BTreeMap<usize, HashSet<&[SymbolId]>> = BTreeMap::new();
+    let mut missing: BTreeMap<usize, BTreeSet<&[SymbolId]>> = BTreeMap::new();
     for string in strings.clone() {
         missing.entry(string.len()).or_default().insert(string);
     }
