@@ -89,7 +89,9 @@ impl BinaryGrammar {
     /// Bytes held, and those of the grammar that it was made of, which is about as large.
     pub fn size(&self) -> usize {
         let productions: usize = self.productions.iter().map(|of| size_of_val(&of[..])).sum();
-        let sets = size_of_val(&self.sets.words[..]) + size_of_val(&self.sets.sizes[..]);
+        let sets = size_of_val(&self.sets.words[..])
+            + size_of_val(&self.sets.sizes[..])
+            + size_of_val(&self.sets.few[..]);
         let symbol = size_of::<(Kind, Vec<Production>, [u32; 5], [Ends; 2])>();
         2 * (productions + self.kinds.len() * symbol) + sets
     }
@@ -109,7 +111,7 @@ impl BinaryGrammar {
     /// Binarises `grammar`.
     pub fn new(grammar: &Grammar) -> BinaryGrammar {
         let n = grammar.symbols.len();
-        let mut sets = TerminalSets::new(n);
+        let mut sets = TerminalSets::new(n, if n > MANY_SYMBOLS { FEW } else { 0 });
         let mut first = sets.of_yields(grammar, |children| children[0]);
         let mut last = sets.of_yields(grammar, |children| children[children.len() - 1]);
         let adapted: Vec<SymbolId> = grammar.adapted().collect();
@@ -329,13 +331,24 @@ impl BinaryGrammar {
 enum Ends {
     /// One terminal.
     One(SymbolId),
+    /// A stretch of [`TerminalSets::few`].
+    Few { start: u32, len: u32 },
     /// A row of [`TerminalSets`].
     Row(u32),
 }
 
+/// Symbols of a grammar beyond which sets of few terminals are lists: a bit for each symbol would be more to read.
+const MANY_SYMBOLS: usize = 1 << 12;
+/// Terminals of the longest list.
+const FEW: usize = 32;
+
 /// Sets of terminals that have several, each for all symbols that share it.
 struct TerminalSets {
     n_symbols: usize,
+    /// Most terminals of a list.
+    most: usize,
+    /// Lists of terminals, each sorted.
+    few: Vec<SymbolId>,
     /// `[n_sets, n_words]`: a bit for each symbol.
     words: Vec<u64>,
     /// `[n_sets]`: elements.
@@ -343,8 +356,8 @@ struct TerminalSets {
 }
 
 impl TerminalSets {
-    fn new(n_symbols: usize) -> TerminalSets {
-        TerminalSets { n_symbols, words: Vec::new(), sizes: Vec::new() }
+    fn new(n_symbols: usize, most: usize) -> TerminalSets {
+        TerminalSets { n_symbols, most, few: Vec::new(), words: Vec::new(), sizes: Vec::new() }
     }
 
     fn n_words(&self) -> usize {
@@ -369,13 +382,23 @@ impl TerminalSets {
                 continue;
             }
             let full = component.iter().any(|&symbol| is_full[symbol as usize]);
-            set.fill(if full { u64::MAX } else { 0 });
             let mut inside = component.clone();
             inside.sort_unstable();
             let children = component.iter().flat_map(|&symbol| &edges[symbol as usize]);
-            for &child in children.filter(|child| inside.binary_search(child).is_err()) {
+            let children = children.filter(|child| inside.binary_search(child).is_err());
+            if !full && let Some(few) = self.add_few(children.clone().map(|&child| ends[child as usize])) {
+                component.iter().for_each(|&symbol| ends[symbol as usize] = few);
+                continue;
+            }
+            set.fill(if full { u64::MAX } else { 0 });
+            for &child in children {
                 match ends[child as usize] {
                     Ends::One(SymbolId(terminal)) => set[terminal as usize / 64] |= 1 << (terminal % 64),
+                    Ends::Few { start, len } => {
+                        for &SymbolId(terminal) in self.list(start, len) {
+                            set[terminal as usize / 64] |= 1 << (terminal % 64);
+                        }
+                    }
                     Ends::Row(row) => {
                         set.iter_mut().zip(self.row(row)).for_each(|(word, other)| *word |= other);
                     }
@@ -385,6 +408,40 @@ impl TerminalSets {
             component.iter().for_each(|&symbol| ends[symbol as usize] = found);
         }
         ends
+    }
+
+    /// The union of sets, if it is small enough for a list.
+    fn add_few(&mut self, sets: impl Iterator<Item = Ends>) -> Option<Ends> {
+        let mut all: Vec<SymbolId> = Vec::new();
+        for ends in sets {
+            match ends {
+                Ends::One(terminal) => all.push(terminal),
+                Ends::Few { start, len } => all.extend_from_slice(self.list(start, len)),
+                Ends::Row(_) => return None,
+            }
+            if all.len() > 2 * self.most {
+                all.sort_unstable();
+                all.dedup();
+            }
+            if all.len() > 2 * self.most {
+                return None;
+            }
+        }
+        all.sort_unstable();
+        all.dedup();
+        match all[..] {
+            [only] => Some(Ends::One(only)),
+            ref several if several.len() <= self.most => {
+                let start = self.few.len() as u32;
+                self.few.extend_from_slice(several);
+                Some(Ends::Few { start, len: several.len() as u32 })
+            }
+            _ => None,
+        }
+    }
+
+    fn list(&self, start: u32, len: u32) -> &[SymbolId] {
+        &self.few[start as usize..][..len as usize]
     }
 
     fn add(&mut self, set: &[u64]) -> Ends {
@@ -405,6 +462,7 @@ impl TerminalSets {
     fn contains(&self, ends: Ends, terminal: SymbolId) -> bool {
         match ends {
             Ends::One(only) => only == terminal,
+            Ends::Few { start, len } => self.list(start, len).binary_search(&terminal).is_ok(),
             Ends::Row(row) => {
                 let word = self.words[row as usize * self.n_words() + terminal.index() / 64];
                 word >> (terminal.index() % 64) & 1 == 1
@@ -415,6 +473,7 @@ impl TerminalSets {
     fn len(&self, ends: Ends) -> u64 {
         match ends {
             Ends::One(_) => 1,
+            Ends::Few { len, .. } => len.into(),
             Ends::Row(row) => self.sizes[row as usize],
         }
     }
@@ -423,7 +482,7 @@ impl TerminalSets {
     fn only(&self, ends: Ends) -> Option<SymbolId> {
         match ends {
             Ends::One(only) => Some(only),
-            Ends::Row(_) => None,
+            Ends::Few { .. } | Ends::Row(_) => None,
         }
     }
 }
@@ -457,6 +516,48 @@ mod tests {
             [n, n + 1, n + 2, n + 3, x, a].map(ends),
             [Some(b), Some(a), Some(a), Some(a), None, Some(a)]
         );
+    }
+
+    /// Law: a set has the same terminals whether it is a list or bits.
+    #[test]
+    fn lists_and_bits_are_the_same_sets() {
+        for seed in 0..200_u64 {
+            let pick = |at: u64, n: u64| ((seed * 31 + at).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) % n;
+            let mut text = String::new();
+            for parent in 0..6 {
+                text += &format!("1 1 A{parent} --> t{parent}\n");
+                for rule in 0..pick(parent, 4) % 4 {
+                    let name = |at: u64| match pick(at, 12) % 12 {
+                        child @ 0..6 => format!("A{child}"),
+                        other => format!("t{other}"),
+                    };
+                    let at = 100 * parent + 10 * rule;
+                    text += &format!("1 1 A{parent} --> {} x{parent}{rule} {}\n", name(at), name(at + 1));
+                }
+                if parent < 5 {
+                    text += &format!("1 1 A{parent} --> A{} u{parent}\n", parent + 1);
+                }
+            }
+            let grammar = syntax::parse(&text, "g").unwrap().0;
+            let n = grammar.symbols.len();
+            for end in
+                [|children: &[SymbolId]| children[0], |children: &[SymbolId]| children[children.len() - 1]]
+            {
+                let (mut bits, mut lists) = (TerminalSets::new(n, 0), TerminalSets::new(n, 3));
+                let (of_bits, of_lists) = (bits.of_yields(&grammar, end), lists.of_yields(&grammar, end));
+                for (bit, list) in of_bits.into_iter().zip(of_lists) {
+                    assert_eq!(
+                        (bits.len(bit), bits.only(bit)),
+                        (lists.len(list), lists.only(list)),
+                        "{text}"
+                    );
+                    for terminal in (0..n as u32).map(SymbolId) {
+                        assert_eq!(bits.contains(bit, terminal), lists.contains(list, terminal), "{text}");
+                    }
+                }
+                assert!(!lists.few.is_empty() || !bits.sizes.iter().any(|&size| size <= 3), "{text}");
+            }
+        }
     }
 
     /// Law: preparing a grammar takes time linear in its size, however deep its rules and long its right-hand sides.

@@ -291,7 +291,8 @@ impl trainer::Trainer for Trainer {
     }
 
     fn shards(&self, shards: &dyn Shards) -> Vec<usize> {
-        (0..shards.len()).filter(|&shard| !self.is_sweeping() || self.n_left(shard) > 0).collect()
+        let is_sweeping = self.is_sweeping();
+        (0..shards.len()).filter(|&shard| !is_sweeping || self.n_left(shard) > 0).collect()
     }
 
     fn begin(&mut self, collect: Collect) {
