@@ -300,12 +300,14 @@ pub fn tiny_grammar() -> Grammar {
 
 /// Replaces the engine: waits for the duration of the task, then answers with [`echo_at_once`].
 pub fn echo(task: &Task) -> Result<Answer, ComputeError> {
-    if let Work::Expect { weights, .. } = &task.work
-        && let Some(first) = weights.in_use().first()
-    {
-        std::thread::sleep(Duration::from_millis(first.exponent as u64));
-    }
+    std::thread::sleep(duration_of(task));
     echo_at_once(task)
+}
+
+/// The duration of a task for [`echo`].
+pub fn duration_of(task: &Task) -> Duration {
+    let Work::Expect { weights, .. } = &task.work else { return Duration::ZERO };
+    weights.in_use().first().map_or(Duration::ZERO, |first| Duration::from_millis(first.exponent as u64))
 }
 
 /// Computes an answer from weights and shard; a task without weights has none. Counts in the state of the shard increase by one.

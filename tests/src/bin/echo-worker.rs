@@ -1,7 +1,9 @@
-//! A worker that computes with [`grammaton_tests::echo`], for tests that kill processes.
+//! A worker that computes with [`grammaton_tests::echo`], for tests that kill processes. It reports on standard error when it begins a task
+//! that takes longer than any test.
 
 use std::sync::Arc;
 
+use grammaton_tests::{SOON, duration_of, echo};
 use worker::{RunError, WorkerConfig, restart};
 
 fn main() -> anyhow::Result<()> {
@@ -12,7 +14,12 @@ fn main() -> anyhow::Result<()> {
         coordinator,
         name,
         threads: 1,
-        compute: Arc::new(grammaton_tests::echo),
+        compute: Arc::new(|task| {
+            if duration_of(task) > SOON {
+                eprintln!("a long task begins");
+            }
+            echo(task)
+        }),
         ..WorkerConfig::default()
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;

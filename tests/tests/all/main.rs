@@ -33,3 +33,4 @@ mod plan;
 mod probes;
 mod service;
 mod watch;
+mod withdrawal;
