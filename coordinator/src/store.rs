@@ -471,7 +471,7 @@ mod tests {
         assert!(made.success());
         let store = Store::open(&dir.path().display().to_string()).unwrap();
         assert_eq!(store.list().unwrap(), ["000001.ckpt"]);
-        let errors = [store.get("000002.ckpt").err(), store.download("000002.ckpt").err().map(|error| error)];
+        let errors = [store.get("000002.ckpt").err(), store.download("000002.ckpt").err()];
         for error in errors {
             assert!(error.unwrap().to_string().ends_with("000002.ckpt: not a regular file"));
         }

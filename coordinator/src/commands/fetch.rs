@@ -185,7 +185,7 @@ mod tests {
             let mut files = Files { out: dir.path(), open: None, summary: None, written: Vec::new() };
             let (path, blake3) = ("model.bin".to_owned(), blake3::hash(bytes).as_bytes().to_vec().into());
             let mut sent = bytes.to_vec();
-            sent.get_mut(at).map(|byte| *byte ^= 1);
+            sent.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 1);
             files.take(Message::Head(FileHead { path, size: bytes.len() as u64, blake3 })).unwrap();
             files.take(Message::Data(sent.into())).unwrap();
             let closed = files.close();

@@ -35,6 +35,9 @@ use crate::faults;
 use crate::job_process::folder::{JOB, RESULTS, inputs_in, is_safe};
 use crate::store::Store;
 
+/// Files of a result, as in [`JobStore::list`], and their checksums by path.
+pub type Published = (Vec<(String, u64)>, BTreeMap<String, String>);
+
 /// The folder of a service.
 pub struct JobStore {
     folder: PathBuf,
@@ -402,8 +405,8 @@ impl JobStore {
         on_disk(|| fs::rename(inputs_in(staging.path()), place))
     }
 
-    /// Puts the results of a job into the object store; their files, as in [`JobStore::list`], and checksums.
-    pub fn publish(&self, id: JobId) -> Result<(Vec<(String, u64)>, BTreeMap<String, String>)> {
+    /// Puts the results of a job into the object store.
+    pub fn publish(&self, id: JobId) -> Result<Published> {
         let files = self.list(id)?;
         let checksum = |(path, _): &(String, u64)| {
             Ok((path.clone(), hash_of(&self.results(id).join(path))?.to_hex().to_string()))

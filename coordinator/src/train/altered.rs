@@ -48,7 +48,7 @@ fn alter_list<T: Clone>(list: &mut Vec<T>, how: usize, zero: T, values: &[&dyn F
         5 => list.reverse(),
         _ => {
             let Some(value) = values.get((how - 6) / 2) else { return false };
-            let at = if how % 2 == 0 { 0 } else { list.len().saturating_sub(1) };
+            let at = if how.is_multiple_of(2) { 0 } else { list.len().saturating_sub(1) };
             if let Some(element) = list.get_mut(at) {
                 *element = value(element);
             }
