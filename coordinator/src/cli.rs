@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::panic::catch_unwind;
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use proto::log::{self, Form};
 
@@ -16,6 +16,7 @@ use crate::commands::{
     man, morphemes, new, parse, plan, run, sample, segment, serve, status, submit, token, train, treebank,
     up, workers,
 };
+use crate::nearest::nearest;
 use crate::streams::{Closed, tell};
 
 /// Train probabilistic grammars, on one machine or on a cluster.
@@ -211,20 +212,29 @@ fn misuse(error: &clap::Error) -> ExitCode {
             ExitCode::from(BAD)
         }
         _ => {
-            complain(&condensed(&error.to_string()));
+            complain(&condensed(error));
             ExitCode::from(BAD)
         }
     }
 }
 
-/// The error and its tips, without the usage that follows them.
-fn condensed(message: &str) -> String {
-    let told = message.split("\n\nUsage:").next().unwrap_or(message);
+/// The error and its tips, without the usage that follows them, and without a tip that names an option of another meaning.
+fn condensed(error: &clap::Error) -> String {
+    let message = error.to_string();
+    let is_near = match (error.get(ContextKind::InvalidArg), error.get(ContextKind::SuggestedArg)) {
+        (Some(ContextValue::String(found)), Some(ContextValue::String(suggested))) => {
+            nearest(found.trim_start_matches('-'), [suggested.trim_start_matches('-')]).is_some()
+        }
+        _ => true,
+    };
+    let told = message.split("\n\nUsage:").next().unwrap_or(&message);
     let told = told.strip_prefix("error: ").unwrap_or(told);
     let lines: Vec<&str> = told.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let more = "try --help";
-    let lines: Vec<&str> =
-        lines.into_iter().filter(|line| !line.starts_with("For more information")).collect();
+    let is_told = |line: &&str| {
+        !line.starts_with("For more information") && (is_near || !line.starts_with("tip: a similar argument"))
+    };
+    let lines: Vec<&str> = lines.into_iter().filter(is_told).collect();
     format!("{}; {more}", lines.join("; ").replace(":; ", ": "))
 }
 
@@ -274,7 +284,7 @@ mod tests {
 
     #[test]
     fn misuse_is_reported_in_a_line() {
-        let told = |args: &[&str]| condensed(&Cli::try_parse_from(args).unwrap_err().to_string());
+        let told = |args: &[&str]| condensed(&Cli::try_parse_from(args).unwrap_err());
         assert_eq!(
             told(&["grammaton", "trian"]),
             "unrecognized subcommand 'trian'; tip: some similar subcommands exist: 'treebank', 'train'; try --help"
@@ -283,5 +293,11 @@ mod tests {
             told(&["grammaton", "inspect"]),
             "the following required arguments were not provided: <MODEL>; try --help"
         );
+        for (option, tip) in [("--verbose", ""), ("--jsn", "; tip: a similar argument exists: '--json'")] {
+            assert_eq!(
+                told(&["grammaton", "segment", option, "text.txt"]),
+                format!("unexpected argument '{option}' found{tip}; try --help")
+            );
+        }
     }
 }

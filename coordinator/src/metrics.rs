@@ -330,7 +330,7 @@ pub struct Scores {
 
 impl From<&SegmentationScores> for Scores {
     fn from(scores: &SegmentationScores) -> Scores {
-        let SegmentationScores { token, boundary, boundary_edges, lexicon, sentences, exact } = *scores;
+        let SegmentationScores { token, boundary, boundary_edges, lexicon, sentences, exact, .. } = *scores;
         Scores {
             token_precision: token.precision,
             token_recall: token.recall,
@@ -459,6 +459,21 @@ impl Summary {
 
     /// The text of `choice`.
     pub fn describe_choice(&self) -> String {
+        let grammars = self.points.iter().map(|point| point.settings.get("grammar"));
+        let has_voters = grammars.clone().any(|grammar| grammar != self.points[0].settings.get("grammar"));
+        let of_run = self.points.iter().find(|point| point.run == self.run);
+        if let Some(name) =
+            of_run.and_then(|point| point.settings.get("grammar")?.as_str()).filter(|_| has_voters)
+        {
+            let best = match self.bounds.len() {
+                1 => String::new(),
+                n => format!(", the one of {n} chains with the highest objective"),
+            };
+            return format!(
+                "the model written is of {name}, run {}{best}; the models of all chains of all grammars vote ({MBR_VOTE})",
+                self.run
+            );
+        }
         let setting = self.points.iter().find(|point| point.run == self.run).map(|point| &point.name);
         let chosen: Vec<String> = [
             self.held_out.map(|_| format!("round {} of {}", self.rounds, self.rounds_run)),
@@ -635,6 +650,27 @@ mod tests {
         assert_eq!(
             summary.describe_choice(),
             "run 1 and setting alpha=0.1 were chosen by the objective; corpus.test had no part in it"
+        );
+    }
+
+    #[test]
+    fn objectives_of_different_grammars_are_not_compared() {
+        let point = |run: usize, grammar: &str| PointSummary {
+            run,
+            settings: [("grammar".to_owned(), grammar.into())].into(),
+            ..PointSummary::default()
+        };
+        let points = vec![point(2, "auto:colloc"), point(3, "auto:unigram")];
+        let summary = Summary { run: 2, bounds: vec![Some(-3.0), Some(-2.0)], points, ..Summary::default() };
+        assert_eq!(
+            summary.describe_choice(),
+            "the model written is of auto:colloc, run 2, the one of 2 chains with the highest objective; the models of all chains of all grammars vote \
+             (mbr-vote)"
+        );
+        let summary = Summary { bounds: vec![Some(-3.0)], ..summary };
+        assert_eq!(
+            summary.describe_choice(),
+            "the model written is of auto:colloc, run 2; the models of all chains of all grammars vote (mbr-vote)"
         );
     }
 

@@ -28,6 +28,8 @@ pub mod route;
 
 pub mod log;
 
+pub mod cpu_time;
+
 /// Encoded descriptors of the messages, for the gRPC reflection service.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 

@@ -113,14 +113,17 @@ class Result:
         return polars.DataFrame(self.table(), strict=False)
 
     def chains(self) -> dict[str, list[list[float]]]:
-        """Of a sampler, the numbers that each of its chains drew: `[chains][rounds]`, the first half of the rounds left out, by name.
+        """Of a sampler, the numbers that each of its chains drew: `[chains][rounds]`, the first half of the rounds left out, by name. With voters, the
+        chains are those of the grammar whose model is written, since numbers of different grammars are not comparable.
 
         `log_p` is the logarithm of the probability of the trees; `concentration_Word` and the like are the hyper-parameters of adapted nonterminals.
         `ValueError` if the run was no sampler, or its settings have different numbers of rounds.
         """
         runs: dict[int, list[dict[str, Any]]] = {}
+        of_grammar = self._runs_of_grammar()
         for round in self.metrics:
-            runs.setdefault(round["run"], []).append(round)
+            if of_grammar is None or round["run"] in of_grammar:
+                runs.setdefault(round["run"], []).append(round)
         halves = [rounds[len(rounds) // 2 :] for rounds in runs.values()]
         if not self._is_sampler():
             raise ValueError("the method is no sampler, so there are no chains; use method=\"hastings\" or method=\"gibbs\"")
@@ -146,6 +149,19 @@ class Result:
         if "posterior" in inspect.signature(arviz.from_dict).parameters:
             return arviz.from_dict(posterior=posterior)
         return arviz.from_dict({"posterior": posterior})
+
+    def _runs_of_grammar(self) -> range | None:
+        """The numbers of the runs of the grammar whose model is written; `None` if all runs have one grammar."""
+        points = self.summary.get("points", [])
+        if len({point["settings"].get("grammar") for point in points}) < 2:
+            return None
+        first = 1
+        for point in points:
+            runs = range(first, first + len(point["bounds"]))
+            if self.summary["run"] in runs:
+                return runs
+            first = runs.stop
+        return None
 
     def _is_sampler(self) -> bool:
         job = (self.dir / "job.toml").read_text(encoding="utf-8")

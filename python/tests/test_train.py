@@ -161,6 +161,17 @@ def test_chains(corpus: Path) -> None:
     assert found["posterior"]["log_p"].shape == (2, 3)
 
 
+def test_chains_of_voters_are_not_mixed(corpus: Path) -> None:
+    run = grammaton.train(
+        corpus, "auto:colloc", voters=["auto:unigram"], method="hastings", max_rounds=6, restarts=2, voter_chains=1, keep_every=1
+    )
+    result = run.result()
+    chains = result.chains()
+    assert len(chains["log_p"]) == 2 and {"concentration_Word", "concentration_Colloc"} <= set(chains)
+    bounds = [round["bound"] for round in result.metrics if round["run"] in (1, 2)]
+    assert all(drawn in bounds for chain in chains["log_p"] for drawn in chain)
+
+
 def test_a_temporary_folder_lives_as_long_as_the_result(corpus: Path) -> None:
     result = grammaton.train(corpus, "auto:unigram", max_rounds=1).result()
     dir = result.dir

@@ -13,13 +13,13 @@ use std::time::Duration;
 
 use prost::bytes::Bytes;
 use proto::convert::Wire;
+use proto::cpu_time;
 use shared::stop::{self, Stop, Stopped};
 use shared::work::queue::{Queue, Withdrawal};
 use shared::work::task::Task;
 use tokio::sync::mpsc;
 
 use crate::blobs::KeptState;
-use crate::driver::clock;
 use crate::membership::SessionLease;
 use crate::{Compute, RunError};
 
@@ -41,7 +41,7 @@ pub(crate) enum Report {
         bytes: Bytes,
         /// The new state of the shard, if the answer has one.
         shard_state: Option<KeptState>,
-        /// Compute time.
+        /// CPU time.
         busy: Duration,
     },
     /// The reason why the task has no answer.
@@ -162,12 +162,16 @@ fn work(shared: &Shared, compute: &Compute, computed: &mpsc::Sender<Vec<Computed
 
 /// Computes a task unless it is stopped.
 fn report(compute: &Compute, task: &Task, stop: &Stop) -> Report {
-    let begun = clock();
+    let begun = cpu_time::of_thread();
     // The engine's caches hold only finished values, so a panic cannot leave them inconsistent.
     match catch_unwind(AssertUnwindSafe(|| stop::until(stop, || compute(task)))) {
         Ok(Ok(Ok(answer))) => {
             let bytes = answer.to_bytes();
-            Report::Answer { bytes, shard_state: KeptState::of(task, answer), busy: begun.elapsed() }
+            Report::Answer {
+                bytes,
+                shard_state: KeptState::of(task, answer),
+                busy: cpu_time::of_thread() - begun,
+            }
         }
         Ok(Ok(Err(error))) => Report::Failure(error.to_string()),
         Ok(Err(Stopped)) => Report::Withdrawn,

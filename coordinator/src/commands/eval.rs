@@ -144,6 +144,7 @@ fn table(scores: &LineScores) -> String {
     if let Some(n) = scores.analyses {
         text += &format!("{n} gold analyses; the one that agrees best counts\n");
     }
+    text += &scores.whole.below_baseline().map(|below| below + "\n").unwrap_or_default();
     text
 }
 

@@ -56,7 +56,10 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
         cascade == 0 || grammar.has_affixes(),
         "--cascade: {grammar} has no affixes; choose a grammar of morphemes, such as morph1"
     );
-    let folder = args.sampling.folder()?;
+    let folder = args.sampling.folder(&text)?;
+    if let Some(answer) = args.sampling.resume(&folder, &text, log)? {
+        return Ok(answer);
+    }
     let (mut keys, mut files) = (Vec::new(), Vec::new());
     for (key, file, path) in
         [("prefixes", "prefixes.txt", &args.prefixes), ("suffixes", "suffixes.txt", &args.suffixes)]

@@ -65,7 +65,10 @@ const AUTO: &str = "auto";
 /// Runs the command.
 pub fn run(args: &Args, log: Form) -> Result<Answer> {
     let text = given_text(&args.text, Contents::Utterances, &args.reading, "segment")?;
-    let folder = args.sampling.folder()?;
+    let folder = args.sampling.folder(&text)?;
+    if let Some(answer) = args.sampling.resume(&folder, &text, log)? {
+        return Ok(answer);
+    }
     let mut model = model(&text, &args.grammar, &args.vowels, &args.sampling, log)?;
     if !args.stress.trim().is_empty() {
         model.keys.push(("stress", args.stress.trim().to_owned()));

@@ -2,6 +2,7 @@
 //!
 //! The batch script is `deploy/slurm/grammaton.sbatch`, which this program contains, so that a cluster needs the two programs alone.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -53,6 +54,9 @@ pub struct Slurm {
     /// Option for sbatch, as in --sbatch=--partition=long; repeatable
     #[arg(help_heading = "Workers", long, value_name = "OPTION", allow_hyphen_values = true)]
     pub sbatch: Vec<String>,
+    /// Write the batch script, and print the command that submits it instead of running it
+    #[arg(help_heading = "Output", long, conflicts_with = "detach")]
+    pub print: bool,
     /// Print the job's number and end, instead of following the log
     #[arg(help_heading = "Output", long)]
     pub detach: bool,
@@ -87,6 +91,10 @@ pub fn run(args: &Args) -> Result<Answer> {
     if let Some(certs) = &args.certs {
         sbatch.env("GRAMMATON_CERTS", full(certs)?);
     }
+    if args.print {
+        streams::print(&format!("{}\n", shell_line(&sbatch)))?;
+        return Ok(Answer::Yes);
+    }
     // The tasks run this program, wherever it is.
     let program = std::env::current_exe().context("the path of this program is unknown")?;
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -117,6 +125,23 @@ pub fn run(args: &Args) -> Result<Answer> {
     ensure!(code == 0, "Slurm job {id} ended with exit code {code}; its log is {}", log.display());
     streams::print(&format!("{}\n", out.join("report.html").display()))?;
     Ok(Answer::Yes)
+}
+
+/// A command as a line for a shell.
+fn shell_line(command: &Command) -> String {
+    let quoted = |word: &OsStr| {
+        let word = word.to_string_lossy();
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);
+        match !word.is_empty() && word.chars().all(is_plain) {
+            true => word.into_owned(),
+            false => format!("'{}'", word.replace('\'', "'\\''")),
+        }
+    };
+    let variables = command
+        .get_envs()
+        .filter_map(|(name, value)| Some(format!("{}={}", name.to_string_lossy(), quoted(value?))));
+    let words = std::iter::once(command.get_program()).chain(command.get_args()).map(quoted);
+    variables.chain(words).collect::<Vec<_>>().join(" ")
 }
 
 const SCRIPT: &str = include_str!("../../../deploy/slurm/grammaton.sbatch");
@@ -219,6 +244,16 @@ mod tests {
         assert_eq!(ended("JobId=7 JobState=FAILED ExitCode=2:0"), Some(2));
         assert_eq!(ended("JobId=7 JobState=CANCELLED ExitCode=0:15"), Some(143));
         assert_eq!(ended("JobId=7 JobState=TIMEOUT ExitCode=0:0"), Some(1));
+    }
+
+    #[test]
+    fn a_printed_command_is_one_for_a_shell() {
+        let mut command = Command::new("sbatch");
+        command.args(["--ntasks", "4", "--set", "a=[1, 'b']", ""]).env("GRAMMATON_CERTS", "/my certs");
+        assert_eq!(
+            shell_line(&command),
+            "GRAMMATON_CERTS='/my certs' sbatch --ntasks 4 --set 'a=[1, '\\''b'\\'']' ''"
+        );
     }
 
     #[test]

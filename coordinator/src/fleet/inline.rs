@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use proto::cpu_time;
 use shared::work::lease::TaskIndex;
 use shared::work::task::Answer;
 
@@ -36,14 +37,14 @@ impl Map for Inline {
         let begun = super::messages::clock();
         let mut busy_by_task = Vec::with_capacity(tasks.len());
         for at in 0..tasks.len() {
-            let started = begun.elapsed();
+            let started = cpu_time::of_thread();
             let answer = tasks.make(at).and_then(|task| (self.compute)(&task).map_err(anyhow::Error::msg));
             let answer = answer.map_err(|error| FleetError::Batch {
                 stage,
                 failure: Failure::Task { task: TaskIndex(at as u32), detail: format!("{error:#}") },
                 decisions: Vec::new(),
             })?;
-            busy_by_task.push(begun.elapsed() - started);
+            busy_by_task.push(cpu_time::of_thread() - started);
             each(at, answer);
         }
         let busy = busy_by_task.iter().sum();

@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Error, Result};
+use proto::cpu_time;
 use shared::stop::{self, Stop, Stopped};
 use shared::work::lease::LeaseId;
 use shared::work::queue::{Queue, Withdrawal};
@@ -14,7 +15,7 @@ use shared::work::task::{Answer, Task};
 use tokio::sync::mpsc;
 
 use super::Compute;
-use super::messages::{Given, Input, Job, Order, Orders, clock};
+use super::messages::{Given, Input, Job, Order, Orders};
 use scheduler::{Event, MemberId};
 
 /// The driver's side of the threads. When it is dropped, they end.
@@ -118,10 +119,10 @@ fn work(member: MemberId, shared: &Shared, compute: &Compute, to_fleet: &mpsc::S
 
 /// Computes a task unless it is stopped.
 fn answer(member: MemberId, job: &Job, stop: &Stop, compute: &Compute) -> Result<Input, Stopped> {
-    let (begun, lease) = (clock(), job.lease);
+    let (begun, lease) = (cpu_time::of_thread(), job.lease);
     let computed = stop::until(stop, || job.task().and_then(|task| run(compute, &task)))?;
     Ok(match computed {
-        Ok(answer) => Input::Answered { member, lease, answer, busy: begun.elapsed() },
+        Ok(answer) => Input::Answered { member, lease, answer, busy: cpu_time::of_thread() - begun },
         Err(error) => {
             let detail = format!("{error:#}");
             Input::Happened(Event::Failed { member, lease, detail, is_certain: true })

@@ -138,12 +138,20 @@ fn charts<'a>(rounds: &Rounds<'a>) -> Vec<Chart<'a>> {
         chart("Temperature", vec![of_kept("temperature", &temperature)]),
         chart(
             "Strings in use",
-            by_name(all.iter().flat_map(|round| round.strings.keys()).collect(), &|round, name| {
-                round.strings.get(name).map(|&n| n as f64)
-            }),
+            most_strings(all, kept)
+                .map(|name| of_kept(name, &|round| round.strings.get(name).map(|&n| n as f64)))
+                .collect(),
         ),
         chart("Seconds per round", vec![of_kept("seconds", &|round| Some(round.seconds))]),
     ]
+}
+
+/// The nonterminals that have the most strings after the last round of a run.
+fn most_strings(all: &[RoundMetrics], run: usize) -> impl Iterator<Item = &str> {
+    let last = all.iter().rfind(|round| round.run == run && !round.strings.is_empty());
+    let mut names: Vec<(&String, &usize)> = last.into_iter().flat_map(|round| &round.strings).collect();
+    names.sort_by_key(|&(name, &n)| (std::cmp::Reverse(n), name));
+    names.into_iter().map(|(name, _)| name.as_str()).take(NAMES)
 }
 
 /// Rounds of which a half has so many are drawn twice, the second time without their first half.

@@ -77,6 +77,48 @@ impl Folder {
     }
 }
 
+/// Heads are not used in training: those that are no tree are a notice, and an error where gold is needed.
+#[test]
+fn heads_that_are_no_tree_train_and_score_nothing() {
+    let folder = Folder::new();
+    let word =
+        |number: u32, tag: &str, head: &str| format!("{number}\tw\tw\t{tag}\t_\t_\t{head}\tdep\t_\t_\n");
+    let text = [
+        word(1, "DET", "_"),
+        word(2, "NOUN", "0"),
+        "\n".to_owned(),
+        word(1, "NOUN", "0"),
+        word(2, "VERB", "1"),
+    ];
+    folder.write("t.conllu", text.concat());
+    folder.write(
+        "job.toml",
+        "[model]\nkind = \"dmv\"\n[corpus]\npath = \"t.conllu\"\n[inference]\nmax_rounds = 2\n",
+    );
+    folder.train();
+    let summary = fs::read_to_string(folder.path("out/summary.json")).unwrap();
+    assert!(
+        summary.contains("the heads of 1 sentences are no tree, so no heads are scored: t.conllu:2: "),
+        "{summary}"
+    );
+    let folder = Folder::new();
+    folder.write("t.conllu", text.concat());
+    folder.refuses(&["eval", "dependencies", "t.conllu", "t.conllu"], &["t.conllu:2: some words"]);
+}
+
+#[test]
+fn a_grammar_that_adapts_some_rules_of_a_parent_is_explained() {
+    let folder = Folder::new();
+    folder.write(
+        "g.gr",
+        "1 1 S --> Word\n1 1 S --> Word S\nWord --> L\n1 1 Word --> L Word\n1 1 L --> a\n1 1 L --> b\n",
+    );
+    folder.training_refuses(
+        &[],
+        &["g.gr:3:1: a rule of `Word` has discount 1", "so no nonterminal is adapted"],
+    );
+}
+
 fn binary() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_grammaton"))
 }

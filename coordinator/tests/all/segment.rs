@@ -124,7 +124,41 @@ fn spaced(line: &str) -> String {
     line.chars().map(String::from).collect::<Vec<_>>().join(" ")
 }
 
-/// Law: a command overwrites only what an earlier run of it wrote.
+/// A run goes on as its job file says, and ends with the segmentation.
+#[test]
+fn a_resumed_run_has_its_segmentation() {
+    let dir = folder(&[("text.txt", b"abab\nba\nab\n"), ("other.txt", b"abab\nba\nba\n")]);
+    let (text, out) = (at(&dir, "text.txt"), at(&dir, "out"));
+    let run = |text: &str, args: &[&str]| {
+        grammaton(
+            &[&["segment", text, "--grammar", "unigram", "--sweeps", "6", "--out", &out], args].concat(),
+        )
+    };
+    run(&text, &["--quiet"]).success();
+    let (segmented, digest) = (read(&dir, "out/segmented.txt"), sha256(&dir, "out"));
+    for name in ["segmented.txt", "summary.json"] {
+        fs::remove_file(dir.path().join("out").join(name)).unwrap();
+    }
+    let told = stdout(&run(&text, &["--resume", "--json"]).success());
+    assert!(told.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{told}");
+    assert_eq!((read(&dir, "out/segmented.txt"), sha256(&dir, "out")), (segmented, digest));
+    let refused = run(&at(&dir, "other.txt"), &["--resume", "--quiet"]).code(2).get_output().stderr.clone();
+    assert!(String::from_utf8(refused).unwrap().contains("the folder has a run of another text"));
+}
+
+/// Messages name options of the command, not keys of a job file.
+#[test]
+fn progress_names_options() {
+    let dir = folder(&[("text.txt", b"abab\nba\nab\n")]);
+    let args =
+        ["segment", &at(&dir, "text.txt"), "--grammar", "unigram,colloc", "--sweeps", "8", "--chains", "2"];
+    let told = String::from_utf8(grammaton(&args).success().get_output().stderr.clone()).unwrap();
+    assert!(told.contains("stopped after 8 rounds, as --sweeps says"), "{told}");
+    assert!(!told.contains("inference."), "{told}");
+    assert!(told.contains("the model written is of auto:unigram"), "{told}");
+}
+
+/// Law: a command overwrites only what an earlier run of it wrote, unless it may replace other files, and never the text.
 #[test]
 fn files_of_the_user_are_not_overwritten() {
     let run = |dir: &tempfile::TempDir, args: &[&str]| {
@@ -140,7 +174,7 @@ fn files_of_the_user_are_not_overwritten() {
     {
         let dir = folder(&[("corpus.txt", text.as_bytes()), (name, text.as_bytes())]);
         let told = String::from_utf8(run(&dir, args).code(2).get_output().stderr.clone()).unwrap();
-        assert!(told.contains("corpus.txt: the file would be overwritten; choose another folder"), "{told}");
+        assert!(told.contains("corpus.txt: the text would be overwritten; choose another folder"), "{told}");
         assert_eq!(read(&dir, name), text);
     }
     let dir = folder(&[("text.txt", text.as_bytes())]);

@@ -99,6 +99,12 @@ fn table(scores: &ByLength<Attachment>) -> String {
             "{class:<12}{directed:>10}{undirected:>12}{exact:>10}{attach_right:>14}{attach_left:>13}{words:>10}{sentences:>11}\n"
         ));
     }
+    let Attachment { directed, attach_right, attach_left, .. } = scores.all;
+    for (name, baseline) in [("attach-right", attach_right), ("attach-left", attach_left)] {
+        if directed < baseline {
+            text += &format!("the attachment is below that of the baseline {name}\n");
+        }
+    }
     text
 }
 

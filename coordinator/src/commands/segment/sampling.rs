@@ -44,11 +44,17 @@ pub struct Sampling {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub workers: Option<u16>,
     /// Replace the files of an earlier run in the folder
-    #[arg(help_heading = "Output", long, requires = "out")]
+    #[arg(help_heading = "Output", long, requires = "out", conflicts_with = "resume")]
     pub overwrite: bool,
+    /// Resume the run in the folder, which must be of the same text, as its job.toml says; without one, start
+    #[arg(help_heading = "Output", long, requires = "out")]
+    pub resume: bool,
     /// Show no progress
-    #[arg(help_heading = "Output", long, short)]
+    #[arg(help_heading = "Output", long, short, conflicts_with = "json")]
     pub quiet: bool,
+    /// Show progress as one JSON object per line on standard output
+    #[arg(help_heading = "Output", long, requires = "out")]
+    pub json: bool,
 }
 
 /// The model of a job.
@@ -111,6 +117,21 @@ pub fn grammar(name: &str) -> Result<Auto> {
 
 const CORPUS: &str = "corpus.txt";
 const JOB: &str = "job.toml";
+/// Keys of the job file in messages, and the options that stand for them.
+const OPTIONS: &[(&str, &str)] = &[
+    ("a larger inference.max_rounds", "more --sweeps"),
+    ("inference.max_rounds", "--sweeps"),
+    ("inference.restarts", "--chains"),
+    ("inference.seed", "--seed"),
+    ("model.grammar", "--grammar"),
+    ("model.voters", "--grammar"),
+    ("model.vowels", "--vowels"),
+    ("model.stress", "--stress"),
+    ("model.prefixes", "--prefixes"),
+    ("model.suffixes", "--suffixes"),
+    ("model.cascade", "--cascade"),
+    ("corpus.unit", "--unit"),
+];
 /// The begin of every job file that the commands write.
 const MARK: &str = "# Written by grammaton";
 /// The segmentation, as the text is written.
@@ -137,7 +158,7 @@ impl Folder {
 impl Sampling {
     /// How progress is shown.
     pub fn style(&self, log: Form) -> Style {
-        Style::choose(self.quiet || log == Form::Json, false)
+        Style::choose(self.quiet || log == Form::Json && !self.json, self.json)
     }
 
     /// The compute threads of this process.
@@ -149,10 +170,51 @@ impl Sampling {
     /// of its chains.
     pub fn segment(&self, folder: &Folder, text: &Text, model: &ModelFile, log: Form) -> Result<Answer> {
         let dir = folder.path();
-        if let End::Stopped(signal) = self.train(dir, text, model, log)? {
+        let earlier = if self.overwrite { Earlier::Overwrite } else { Earlier::Refuse };
+        let file = self.write_job(text, model, dir, log)?;
+        let names =
+            model.files.iter().map(|(name, _, given)| (dir.join(name).display().to_string(), given.clone()));
+        self.train(&file, dir, text, names.collect(), earlier, log)
+    }
+
+    /// Goes on with the run that an earlier command began in the folder; nothing without one, or if this is not asked for.
+    pub fn resume(&self, folder: &Folder, text: &Text, log: Form) -> Result<Option<Answer>> {
+        let dir = folder.path();
+        if !self.resume || !is_own(dir) {
+            return Ok(None);
+        }
+        let corpus = fs::read_to_string(dir.join(CORPUS)).unwrap_or_default();
+        ensure!(
+            corpus == text.corpus_file()?,
+            "{}: the folder has a run of another text; choose another folder with --out DIR",
+            dir.display()
+        );
+        self.train(&dir.join(JOB), dir, text, Vec::new(), Earlier::Resume, log).map(Some)
+    }
+
+    /// Trains the job of `text` in the file `job`, and prints the vote of its chains. Messages say the second of `names` for the first.
+    fn train(
+        &self,
+        job: &Path,
+        dir: &Path,
+        text: &Text,
+        names: Vec<(String, String)>,
+        earlier: Earlier,
+        log: Form,
+    ) -> Result<Answer> {
+        let corpus = (dir.join(CORPUS).display().to_string(), text.corpus().source_name.clone());
+        let options = OPTIONS.iter().map(|&(key, option)| (key.to_owned(), option.to_owned()));
+        let names: Vec<(String, String)> = names.into_iter().chain([corpus]).chain(options).collect();
+        let progress = Progress::new(self.style(log)).with_names(names.clone());
+        let trained = train_with(&Job::load(job, &[])?, job, earlier, progress, &self.fleet());
+        let ended = trained.map_err(|error| {
+            let told = format!("{error:#}");
+            let renamed = with_names(&told, &names);
+            if renamed == told { error } else { anyhow!(renamed) }
+        })?;
+        if let End::Stopped(signal) = ended {
             if self.out.is_some() {
-                let file = dir.join(JOB);
-                streams::tell(&format!("to go on: grammaton train {} --resume", file.display()));
+                streams::tell("to go on: the same command with --resume");
             }
             return Ok(Answer::Stopped(signal));
         }
@@ -160,21 +222,23 @@ impl Sampling {
         match self.out {
             Some(_) => {
                 write(dir, SEGMENTED, &segmented)?;
-                streams::print(&format!("{}\n", dir.join(SEGMENTED).display()))?;
+                if !self.json {
+                    streams::print(&format!("{}\n", dir.join(SEGMENTED).display()))?;
+                }
             }
             None => streams::print(&segmented)?,
         }
         Ok(Answer::Yes)
     }
 
-    /// The folder for the results, which has no finished result unless it may be replaced.
-    pub fn folder(&self) -> Result<Folder> {
+    /// The folder for the results of `text`, which has no finished result unless that may be replaced or resumed.
+    pub fn folder(&self, text: &Text) -> Result<Folder> {
         let Some(dir) = &self.out else {
             return Ok(Folder::Temporary(tempfile::tempdir().context("cannot create a temporary folder")?));
         };
         ensure!(!dir.as_os_str().is_empty(), "--out must be the path of a folder, found an empty one");
-        check_own(dir)?;
-        if !self.overwrite && dir.join("summary.json").exists() {
+        self.check_own(dir, text)?;
+        if !self.overwrite && !self.resume && dir.join("summary.json").exists() {
             bail!(
                 "{}: the folder has a finished result; replace it with --overwrite, or choose another folder with --out DIR",
                 dir.display()
@@ -183,26 +247,9 @@ impl Sampling {
         Ok(Folder::Given(dir.clone()))
     }
 
-    /// Writes the corpus and the job of `text` to `dir`, and trains the job.
-    fn train(&self, dir: &Path, text: &Text, model: &ModelFile, log: Form) -> Result<End> {
-        let earlier = if self.overwrite { Earlier::Overwrite } else { Earlier::Refuse };
-        let file = self.write_job(text, model, dir, log)?;
-        let path = |name: &str| dir.join(name).display().to_string();
-        let of_files = model.files.iter().map(|(name, _, given)| (path(name), given.clone()));
-        let names: Vec<(String, String)> =
-            of_files.chain([(path(CORPUS), text.corpus().source_name.clone())]).collect();
-        let progress = Progress::new(self.style(log)).with_names(names.clone());
-        let trained = train_with(&Job::load(&file, &[])?, &file, earlier, progress, &self.fleet());
-        trained.map_err(|error| {
-            let told = format!("{error:#}");
-            let renamed = with_names(&told, &names);
-            if renamed == told { error } else { anyhow!(renamed) }
-        })
-    }
-
     /// Writes the corpus and the job of `text` to `dir`, and returns the path of the job file.
     pub fn write_job(&self, text: &Text, model: &ModelFile, dir: &Path, log: Form) -> Result<PathBuf> {
-        check_own(dir)?;
+        self.check_own(dir, text)?;
         fs::create_dir_all(dir).with_context(|| format!("{}: cannot create the folder", dir.display()))?;
         write(dir, CORPUS, &text.corpus_file()?)?;
         model.files.iter().try_for_each(|(name, content, _)| write(dir, name, content))?;
@@ -283,6 +330,25 @@ impl Sampling {
         )
     }
 
+    /// Refuses a folder with files of these names that no earlier run wrote, unless they may be replaced; and one where the text itself would be.
+    fn check_own(&self, dir: &Path, text: &Text) -> Result<()> {
+        let source = fs::canonicalize(&text.corpus().source_name).ok();
+        let is_text = |path: &Path| source.is_some() && fs::canonicalize(path).ok() == source;
+        let is_kept = !self.overwrite && !is_own(dir);
+        match WRITTEN.map(|name| dir.join(name)).iter().find(|path| is_text(path) || is_kept && path.exists())
+        {
+            Some(path) if is_text(path) => bail!(
+                "{}: the text would be overwritten; choose another folder with --out DIR",
+                path.display()
+            ),
+            Some(path) => bail!(
+                "{}: the file would be overwritten; replace it with --overwrite, or choose another folder with --out DIR",
+                path.display()
+            ),
+            None => Ok(()),
+        }
+    }
+
     /// The effort of `model`, with what the command line says.
     fn effort(&self, model: &ModelFile) -> Effort {
         let sweeps = self.sweeps.unwrap_or(model.effort.sweeps);
@@ -356,16 +422,9 @@ fn hyperparameters(grammar: Auto) -> &'static str {
 /// Files that the commands write, besides those of `train`, and that a user may have in a folder.
 const WRITTEN: [&str; 5] = [CORPUS, JOB, SEGMENTED, "prefixes.txt", "suffixes.txt"];
 
-/// Refuses a folder with files of these names that no earlier run wrote: they may be the text itself.
-fn check_own(dir: &Path) -> Result<()> {
-    let is_ours = fs::read_to_string(dir.join(JOB)).is_ok_and(|job| job.starts_with(MARK));
-    match WRITTEN.iter().find(|name| !is_ours && dir.join(name).exists()) {
-        Some(name) => bail!(
-            "{}: the file would be overwritten; choose another folder with --out DIR",
-            dir.join(name).display()
-        ),
-        None => Ok(()),
-    }
+/// Whether an earlier run wrote the files of a folder.
+fn is_own(dir: &Path) -> bool {
+    fs::read_to_string(dir.join(JOB)).is_ok_and(|job| job.starts_with(MARK))
 }
 
 fn write(dir: &Path, name: &str, text: &str) -> Result<()> {

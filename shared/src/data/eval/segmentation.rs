@@ -45,6 +45,18 @@ pub struct SegmentationScores {
     pub sentences: u64,
     /// Number of sentences that are segmented exactly as in the gold.
     pub exact: u64,
+    /// Token F1 if every symbol were a segment, and if every sentence were one.
+    pub baselines: [Option<f64>; 2],
+}
+
+impl SegmentationScores {
+    /// A sentence on the token F1 if a baseline has a higher one.
+    pub fn below_baseline(&self) -> Option<String> {
+        let names = ["every symbol", "every sentence"].into_iter().zip(self.baselines);
+        let (name, best) = names.max_by(|(_, a), (_, b)| a.partial_cmp(b).expect("shares are numbers"))?;
+        let (found, best) = (self.token.f1?, best?);
+        (found < best).then(|| format!("token F1 {found:.4} is below {best:.4}, that of {name} as a segment"))
+    }
 }
 
 /// Why two segmentations cannot be compared.
@@ -177,6 +189,8 @@ pub struct Scorer<T> {
     predicted_lexicon: FxHashSet<Vec<T>>,
     sentences: u64,
     exact: u64,
+    /// Counts of tokens if every symbol were a segment, and if every sentence were one.
+    baselines: [Count; 2],
 }
 
 impl<T> Default for Scorer<T> {
@@ -189,6 +203,7 @@ impl<T> Default for Scorer<T> {
             predicted_lexicon: FxHashSet::default(),
             sentences: 0,
             exact: 0,
+            baselines: Default::default(),
         }
     }
 }
@@ -201,6 +216,14 @@ impl<T: Eq + Hash + Clone> Scorer<T> {
     pub fn add(&mut self, sentence: &[T], gold: &[u32], predicted: &[u32]) {
         self.sentences += 1;
         self.exact += u64::from(gold == predicted);
+        let n_short = spans(gold).filter(|(start, end)| end - start == 1).count();
+        let n_whole = usize::from(gold.len() == 1);
+        for (count, right, predicted) in [(0, n_short, sentence.len()), (1, n_whole, 1)] {
+            let baseline = &mut self.baselines[count];
+            baseline.right += right;
+            baseline.gold += gold.len();
+            baseline.predicted += predicted;
+        }
         self.token.add(&spans(gold).collect(), &spans(predicted).collect());
         let inner = |ends: &[u32]| ends[..ends.len().saturating_sub(1)].iter().copied().collect();
         self.boundary.add(&inner(gold), &inner(predicted));
@@ -230,6 +253,7 @@ impl<T: Eq + Hash + Clone> Scorer<T> {
             lexicon: lexicon.prf(),
             sentences: self.sentences,
             exact: self.exact,
+            baselines: self.baselines.each_ref().map(|count| count.prf().f1),
         }
     }
 }
@@ -294,6 +318,23 @@ mod tests {
         // {the, dog, cat} and {the, d, og, thecat, dog}.
         assert_eq!(scores.lexicon, prf(2.0, 5.0, 3.0));
         assert_eq!((scores.sentences, scores.exact), (3, 1));
+    }
+
+    #[test]
+    fn baselines_are_the_scores_of_their_segmentations() {
+        for (gold, symbols, whole) in [
+            ("a b cd\nef\n", "a b c d\ne f\n", "abcd\nef\n"),
+            ("a\n", "a\n", "a\n"),
+            ("ab cd\n", "a b c d\n", "abcd\n"),
+        ] {
+            let found = scores(gold, gold);
+            assert_eq!(found.baselines, [symbols, whole].map(|text| scores(gold, text).token.f1));
+            assert_eq!(found.below_baseline(), None);
+        }
+        assert_eq!(
+            scores("a b cd\n", "abcd\n").below_baseline().unwrap(),
+            "token F1 0.0000 is below 0.5714, that of every symbol as a segment"
+        );
     }
 
     #[test]
