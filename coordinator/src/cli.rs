@@ -293,11 +293,10 @@ mod tests {
             told(&["grammaton", "inspect"]),
             "the following required arguments were not provided: <MODEL>; try --help"
         );
-        for (option, tip) in [("--verbose", ""), ("--jsn", "; tip: a similar argument exists: '--json'")] {
-            assert_eq!(
-                told(&["grammaton", "segment", option, "text.txt"]),
-                format!("unexpected argument '{option}' found{tip}; try --help")
-            );
-        }
+        let verbose = told(&["grammaton", "segment", "--verbose", "text.txt"]);
+        assert!(verbose.starts_with("unexpected argument '--verbose' found"), "{verbose}");
+        assert!(!verbose.contains("--version"), "{verbose}");
+        let mistyped = told(&["grammaton", "segment", "--jsn", "text.txt"]);
+        assert!(mistyped.contains("tip: a similar argument exists: '--json'"), "{mistyped}");
     }
 }
