@@ -322,12 +322,18 @@ impl Sampling {
             }
             return Ok((candidate.clone(), effort));
         }
-        let grammar = if model.simpler.is_empty() { model.describe() } else { "any grammar".to_owned() };
-        bail!(
-            "--seconds {}: too short for {grammar} and this text, the longest line of which, {line}, has {n_symbols} symbols; give more \
-             seconds, or split long lines",
-            seconds.as_secs_f64()
-        )
+        let Some(last) = candidates.last().filter(|_| !model.simpler.is_empty()) else {
+            bail!(
+                "--seconds {}: too short for {} and this text, the longest line of which, {line}, has {n_symbols} symbols; give more \
+                 seconds, or split long lines",
+                seconds.as_secs_f64(),
+                model.describe()
+            )
+        };
+        notice(
+            "only 2 sweeps are run, and may take longer than --seconds: this is a trial; give more seconds for a result",
+        )?;
+        Ok((last.clone(), Effort { sweeps: 2, ..self.effort(last) }))
     }
 
     /// Refuses a folder with files of these names that no earlier run wrote, unless they may be replaced; and one where the text itself would be.
