@@ -571,9 +571,11 @@ impl Traffic {
 #[cfg(test)]
 mod tests {
     use proto::token::Token;
+    use shared::data::Sentence;
     use shared::grammar::SymbolId;
+    use shared::grammar::lexicon::{Lexicon, StickStrings, Strings};
     use shared::work::shard::Shard;
-    use shared::work::task::{Named, Task, Work};
+    use shared::work::task::{Language, Named, Task, Work};
 
     use super::*;
 
@@ -655,6 +657,35 @@ mod tests {
             assert!(begun.load(Ordering::Relaxed) <= taken as u64 + 200 / 36 + 4);
         });
         assert_eq!((report.unwrap().attempts, taken), (60, 60));
+    }
+
+    /// A full backlog begins only the task that the caller waits for: here the replica, as the answer is there.
+    #[test]
+    fn claims_are_confirmed_though_the_backlog_is_full() {
+        let grammar = shared::grammar::syntax::parse("1 1 S --> W\nW --> a\n", "g").unwrap().0;
+        let [word, letter] = ["W", "a"].map(|name| grammar.symbol(name).unwrap());
+        let sticks = vec![StickStrings { symbol: word, strings: Strings::new() }];
+        let (grammar, lexicon) = (Named::new(grammar), Named::new(Lexicon { sticks }));
+        let sentence = Sentence { tokens: vec![letter], multiplicity: 1 };
+        let task = Task {
+            language: Some(Language { grammar, lexicon }),
+            shard: Named::new(Shard::Sentences(vec![sentence])),
+            work: Work::Cover,
+        };
+        let listen = Some(Listen::at("127.0.0.1:0".parse().unwrap()));
+        let config =
+            FleetConfig { local_workers: 0, min_members: 2, listen, room: 1, ..FleetConfig::default() };
+        let fleet = Fleet::start(config).unwrap();
+        for (process, machine) in [(1, "a"), (2, "b")] {
+            fleet.join(process, machine, engine()).unwrap();
+        }
+        let mut answers = 0;
+        let report = fleet.map(Stage::Cover, vec![task; 20], |_, answer| {
+            assert_eq!(answer, Answer::Missing(vec![(word, vec![letter])]));
+            answers += 1;
+        });
+        let report = report.unwrap();
+        assert_eq!((answers, report.audited, report.unaudited), (20, 20, 0));
     }
 
     #[test]
