@@ -73,6 +73,7 @@ use input::Dataset;
 use prepare::{Choice, Chosen, Items};
 use readings::{Ballots, Readings};
 use rounds::{FinishedPoint, Training};
+use scheduler::{FailedAttempt, Fault};
 use stopped::{Kept, Stopped, is_cancellation};
 use stream::Stream;
 
@@ -139,12 +140,22 @@ impl Repeat {
         }
         let is_doubtful = match error.downcast_ref() {
             // What other workers answered before is part of these tasks, and of no others.
-            Some(FleetError::Batch { stage, failure: scheduler::Failure::Task { .. }, .. }) => {
-                matches!(stage, Stage::Round { .. } | Stage::HeldOut | Stage::Decode)
+            Some(FleetError::Batch { stage, failure, .. }) => {
+                is_reported(failure) && matches!(stage, Stage::Round { .. } | Stage::HeldOut | Stage::Decode)
             }
             _ => error.downcast_ref::<Failure>().is_some(),
         };
         (is_doubtful && fleet.audit_all()).then_some(Repeat::FromStart)
+    }
+}
+
+/// Whether a task failed because it cannot be computed, rather than with its workers.
+fn is_reported(failure: &scheduler::Failure) -> bool {
+    let is_report = |attempt: &FailedAttempt| matches!(attempt.how, Fault::Reported(_));
+    match failure {
+        scheduler::Failure::Task { .. } => true,
+        scheduler::Failure::GivenUp { attempts, .. } => attempts.iter().any(is_report),
+        scheduler::Failure::NoMembers { .. } => false,
     }
 }
 
