@@ -353,7 +353,7 @@ const MEASURED: [(&str, &str, &[&str]); 7] = [
         "vb",
         "model.grammar=\"auto:colloc\"\ncorpus.path=\"long.txt\"\ncorpus.shard_symbols=0\n\
          [inference]\nmax_rounds=1\ntruncation=2000\n",
-        &["candidates", "cover", "index", "expect", "decode"],
+        &["candidates", "expect", "decode"],
     ),
     (
         "gibbs",
