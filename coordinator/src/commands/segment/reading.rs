@@ -105,7 +105,7 @@ impl ReadingOptions {
         let table = Job::parse(any, "the command line", Path::new(""), &of_corpus)?.corpus;
         let is_set = |key: &&str| of_corpus.iter().any(|set| key_of(set) == format!("corpus.{key}"));
         let [unit, layout @ ..] = &OF_TEXT;
-        Ok((table, Given { unit: is_set(unit), layout: layout.iter().any(|key| is_set(key)) }))
+        Ok((table, Given { unit: is_set(unit), layout: layout.iter().any(is_set) }))
     }
 
     /// Assignments of keys of the job that is written.
