@@ -215,7 +215,7 @@ fn results_are_fetched_whole_or_not_at_all_whatever_a_store_sends() {
         [None, Some((Fault::Cut, 1)), Some((Fault::Flip, 1)), Some((Fault::Flip, 2)), Some((Fault::Late, 1))];
     for (at, fault) in faults.into_iter().enumerate() {
         let (mut service, out) = (serve(&format!("cache-{at}")), format!("out-{at}"));
-        fault.map(|(fault, times)| store.fail("work/1/out/model", fault, times));
+        fault.into_iter().for_each(|(fault, times)| store.fail("work/1/out/model", fault, times));
         let (begun, before) = (clock(), store.requests());
         service.grammaton(&folder, &["fetch", "1", "--out", &out]);
         let (took, requests) = (begun.elapsed(), store.requests() - before);
