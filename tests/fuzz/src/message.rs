@@ -51,7 +51,9 @@ fn names(bytes: Bytes) {
     }
     let Ok(FromCoordinator { message: Some(message) }) = FromCoordinator::decode(bytes) else { return };
     match message {
-        from_coordinator::Message::Welcome(welcome) => drop(blob::session_from_wire("welcome.session", &welcome.session)),
+        from_coordinator::Message::Welcome(welcome) => {
+            drop(blob::session_from_wire("welcome.session", &welcome.session))
+        }
         from_coordinator::Message::Withdraw(withdraw) => drop(blob::lease_ids_from_wire(withdraw.leases)),
         from_coordinator::Message::Blob(head) => drop(blob::hash_from_wire("blob.hash", &head.hash)),
         from_coordinator::Message::Lease(head) => {

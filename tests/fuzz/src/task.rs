@@ -187,7 +187,8 @@ fn work_with(task: &Task, answer: Answer) {
             pass_again(task, n_touched, shard_state);
         }
         Answer::Chained(chained) => {
-            let (ShardState::Chain(state) | ShardState::Sweeping(Sweeping { state, .. })) = &chained.shard_state
+            let (ShardState::Chain(state) | ShardState::Sweeping(Sweeping { state, .. })) =
+                &chained.shard_state
             else {
                 panic!("a chain is shard_state")
             };
