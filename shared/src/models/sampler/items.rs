@@ -204,13 +204,15 @@ impl Items {
 
     /// Steps of a sweep: a step reads an edge of a chart.
     pub fn n_steps(&self) -> u64 {
-        /// Steps that take as long as what a draw does besides.
+        /// Steps that take as long as what a draw does besides,
         const DRAW: u64 = 256;
+        /// and what a sweep does besides.
+        const SWEEP: u64 = 4096;
         let of_item = |&item: &u32| {
             let chart = self.items[item as usize].chart.as_ref();
             chart.map_or(0, |chart| DRAW + chart.n_edges() as u64)
         };
-        self.occurrences.iter().map(of_item).sum::<u64>() + self.space().n_params() as u64
+        SWEEP + self.occurrences.iter().map(of_item).sum::<u64>() + self.space().n_params() as u64
     }
 
     /// Bytes held.

@@ -100,8 +100,8 @@ impl Chained {
     }
 }
 
-/// Steps of a task ([`Items::n_steps`]), which take some seconds.
-const STEPS: u64 = 1 << 29;
+/// Steps of a task ([`Items::n_steps`]), which take some tenths of a second.
+const STEPS: u64 = 1 << 25;
 
 /// Sweeps over the trees of the shard.
 pub fn run(context: &Context<'_>, sweeps: &Sweeps) -> Result<Chained, ComputeError> {
