@@ -314,10 +314,14 @@ pub fn duration_of(task: &Task) -> Duration {
 pub fn echo_at_once(task: &Task) -> Result<Answer, ComputeError> {
     if let Work::Collapse(Collapse::Others { pseudo, shard_state, .. }) = &task.work {
         let mut shard_state = shard_state.value.as_ref().clone();
-        if let ShardState::Counts(counts) = &mut shard_state {
-            counts.iter_mut().flatten().for_each(|(_, count)| *count += 1.0);
+        let mut counts = vec![0.0; pseudo.len()];
+        if let ShardState::Counts(of_items) = &mut shard_state {
+            for (param, count) in of_items.iter_mut().flatten() {
+                *count += 1.0;
+                counts[*param as usize] += *count;
+            }
         }
-        let expectation = Expectation { counts: pseudo.clone(), ..Expectation::default() };
+        let expectation = Expectation { counts, ..Expectation::default() };
         return Ok(Answer::Collapsed(Collapsed { expectation, shard_state }));
     }
     let (Work::Expect { weights, .. }, Shard::Sentences(sentences)) = (&task.work, &*task.shard.value) else {
