@@ -87,7 +87,7 @@ enum Event<'a> {
     Finished(&'a Summary),
 }
 
-/// The text with names in place of paths.
+/// The text with names in place of paths and keys.
 pub fn with_names(text: &str, names: &[(String, String)]) -> String {
     names.iter().fold(text.to_owned(), |text, (path, name)| text.replace(path, name))
 }
@@ -98,7 +98,7 @@ impl Progress {
         Progress::telling(style, streams::tell)
     }
 
-    /// The same, whose notices call files by these names: paths, and what the user calls them.
+    /// The same, whose lines say these names: paths or keys of the job, and what the user calls them.
     pub fn with_names(mut self, names: Vec<(String, String)>) -> Progress {
         self.names = names;
         self
@@ -142,9 +142,10 @@ impl Progress {
 
     /// A line above the bar, or a plain one.
     fn say(&mut self, line: &str) {
+        let line = with_names(line, &self.names);
         match &self.bar {
             Some(bar) => bar.println(line),
-            None => (self.tell)(line),
+            None => (self.tell)(&line),
         }
     }
 
@@ -235,10 +236,9 @@ impl Progress {
     }
 
     fn notice(&mut self, text: &str) {
-        let text = &with_names(text, &self.names);
         match self.style {
             Style::Quiet => {}
-            Style::Json => self.emit(&Event::Notice { text }),
+            Style::Json => self.emit(&Event::Notice { text: &with_names(text, &self.names) }),
             Style::Bar | Style::Lines => self.say(&format!("notice: {text}")),
         }
     }
