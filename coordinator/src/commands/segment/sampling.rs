@@ -202,9 +202,7 @@ impl Sampling {
         earlier: Earlier,
         log: Form,
     ) -> Result<Answer> {
-        let corpus = (dir.join(CORPUS).display().to_string(), text.corpus().source_name.clone());
-        let options = OPTIONS.iter().map(|&(key, option)| (key.to_owned(), option.to_owned()));
-        let names: Vec<(String, String)> = names.into_iter().chain([corpus]).chain(options).collect();
+        let names = [names, names_in(dir, text)].concat();
         let progress = Progress::new(self.style(log)).with_names(names.clone());
         let trained = train_with(&Job::load(job, &[])?, job, earlier, progress, &self.fleet());
         let ended = trained.map_err(|error| {
@@ -275,7 +273,7 @@ impl Sampling {
         seconds: Duration,
         log: Form,
     ) -> Result<(ModelFile, Effort)> {
-        let mut progress = Progress::new(self.style(log));
+        let mut progress = Progress::new(self.style(log)).with_names(names_in(dir, text));
         let mut notice = |text: &str| progress.on(&RunEvent::Notice(text));
         let begun = clock::now();
         // Of a cascade the second run is measured; the first one has as many sweeps.
@@ -427,6 +425,13 @@ fn hyperparameters(grammar: Auto) -> &'static str {
 
 /// Files that the commands write, besides those of `train`, and that a user may have in a folder.
 const WRITTEN: [&str; 5] = [CORPUS, JOB, SEGMENTED, "prefixes.txt", "suffixes.txt"];
+
+/// The corpus in a folder and keys of its job, each with what the user calls it.
+fn names_in(dir: &Path, text: &Text) -> Vec<(String, String)> {
+    let corpus = (dir.join(CORPUS).display().to_string(), text.corpus().source_name.clone());
+    let options = OPTIONS.iter().map(|&(key, option)| (key.to_owned(), option.to_owned()));
+    std::iter::once(corpus).chain(options).collect()
+}
 
 /// Whether an earlier run wrote the files of a folder.
 fn is_own(dir: &Path) -> bool {
