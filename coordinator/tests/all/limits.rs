@@ -183,7 +183,7 @@ fn a_sentence_with_too_many_derivations_is_refused_or_skipped() {
     assert!(last.contains("c.txt:1: ") && last.contains("split the sentence"), "{told}");
     let files = [("g.gr", FEW.to_owned()), ("c.txt", letters(3_000, 1) + "\n" + &letters(30, 2) + "\n")];
     let skipping = format!("{TOKENS}\non_unparsable = \"skip\"");
-    let output = Case::new("skipped", PCFG, &skipping, "method = \"em\"\nmax_rounds = 1", &files).run();
+    let output = Case::new("skipped", PCFG, &skipping, "method = \"em\"", &files).run();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 

@@ -56,7 +56,9 @@ fn eval_scores_the_written_files_as_the_summary_does() {
     for decoder in ["viterbi", "mbr", "mbr-tree"] {
         let file = format!("out/segmentation.{decoder}.txt");
         let printed = folder.grammaton(&["eval", "segmentation", "corpus.txt", &file, "--json"]);
-        let scores: Value = serde_json::from_str(&printed).unwrap();
+        let mut scores: Value = serde_json::from_str(&printed).unwrap();
+        // Averages by word are of a comparison alone.
+        scores.as_object_mut().unwrap().retain(|name, _| !name.starts_with("boundary_by_word_"));
         assert_eq!(scores, trained.summary["scores"][decoder], "{decoder}");
     }
 }
