@@ -232,7 +232,9 @@ fn open_streams_end_with_their_token() {
     });
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let (_upload, uploaded) = runtime.block_on(upload_without_end(&service, 1, &folder.read(&joe)));
-    fs::write(folder.path("tokens"), kept).unwrap();
+    // At once, as the service may read the file at any moment.
+    fs::write(folder.path("tokens.new"), kept).unwrap();
+    fs::rename(folder.path("tokens.new"), folder.path("tokens")).unwrap();
     let ended = runtime.block_on(uploaded).unwrap().expect_err("the upload has no end");
     assert_eq!(ended.message(), "the token was removed");
     assert_eq!(of_eve.wait().code(), Some(2), "{}", of_eve.log());
