@@ -23,14 +23,17 @@ use crate::tls::{self, ClientTls, Distrust};
 /// Timeout of opening a connection.
 pub const DIAL_WITHIN: Duration = Duration::from_secs(5);
 
-/// Why a call ended, in words. Of a connection that breaks off the library tells a fault of HTTP/2.
+/// Whether a call ended because its connection broke off, which the library reports as a fault of HTTP/2.
+pub fn is_broken_off(status: &Status) -> bool {
+    status.message().starts_with("h2 protocol error")
+}
+
+/// Why a call ended, in words.
 pub fn why_ended(status: &Status) -> String {
-    match status.message() {
-        text if text.starts_with("h2 protocol error") => {
-            "the other process was killed, or the network failed".to_owned()
-        }
-        text => text.to_owned(),
+    if is_broken_off(status) {
+        return "the other process was killed, or the network failed".to_owned();
     }
+    status.message().to_owned()
 }
 
 /// Why a connection cannot be opened, in words: the innermost cause, as the library repeats it on every level.

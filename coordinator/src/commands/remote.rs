@@ -131,5 +131,20 @@ pub fn code(error: &anyhow::Error) -> Option<Code> {
 
 /// Whether the same call may succeed later.
 pub fn is_passing(error: &anyhow::Error) -> bool {
+    let is_broken_off = |Refused(status): &Refused| proto::route::is_broken_off(status);
     matches!(code(error), Some(Code::Unavailable | Code::Cancelled | Code::Unknown))
+        || error.downcast_ref().is_some_and(is_broken_off)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_whose_connection_breaks_off_is_made_again() {
+        let ended = |status: Status| is_passing(&anyhow::Error::from(Refused(status)).context("http://host"));
+        assert!(ended(Status::internal("h2 protocol error: error reading a body from connection")));
+        assert!(ended(Status::unavailable("tcp connect error")));
+        assert!(!ended(Status::internal("a defect")));
+    }
 }
