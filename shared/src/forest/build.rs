@@ -185,6 +185,8 @@ impl<'a> Builder<'a> {
         self.ends.sort_unstable();
         self.known.clear(&self.goals, self.binary.n_symbols(), tokens.len());
         self.goals.clear();
+        // Left by a sentence that was refused.
+        self.open.clear();
         self.candidates.clear();
         if tokens.is_empty()
             || self.goal(root, 0, tokens.len(), tokens).is_none_or(|goal| goal == GoalId::EMPTY)
