@@ -216,7 +216,7 @@ fn run(folder: &Folder, jobs: &[(&str, u64)], case: Option<&Case>) -> Outcome {
     let (code, log) = service.stop();
     assert_eq!(code, Some(0), "{log}");
     assert!(!log.contains("panicked"), "{log}");
-    let is_expulsion = |line: &&str| line.contains("expelled:") && line.contains("lost");
+    let is_expulsion = |line: &&str| line.contains("kind=\"expelled\"");
     let expelled: Vec<&str> = log.lines().filter(is_expulsion).collect();
     assert!(expelled.iter().all(|line| line.contains("liar")), "{expelled:?}");
     assert!(expelled.len() <= n_liars, "{expelled:?}");
