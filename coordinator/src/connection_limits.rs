@@ -1,6 +1,6 @@
 //! Connections by their peers: of unknown peers there are at most [`MAX_UNKNOWN`], and of a user at most [`MAX_OF_USER`]. Beyond that the oldest gives way
 //! to the new one, so that peers who open connections and say nothing, and users who open many, keep no others out. An address that shows
-//! many wrong tokens is not listened to for a while ([`addresses`]).
+//! many wrong tokens is not listened to for a while (`addresses`).
 
 mod addresses;
 
