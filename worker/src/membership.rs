@@ -21,7 +21,7 @@
 //!   assigned the task again meanwhile, the first answer counts.
 //! - Every hello names the tasks of its session that are running or unsent, so that the coordinator counts their slots as taken. The worker
 //!   does not dial while a task of another session is running: such tasks are withdrawn, since no coordinator counts them.
-//! - A task that is still running [`STUCK_AFTER`] its withdrawal ends the worker, which can rejoin as a new process with all its threads. It
+//! - A task that is still running `STUCK_AFTER` its withdrawal ends the worker, which can rejoin as a new process with all its threads. It
 //!   leaves by a drain, so its other tasks are assigned again and are not failures.
 
 use std::collections::{BTreeMap, BTreeSet};
