@@ -314,7 +314,7 @@ pub fn duration_of(task: &Task) -> Duration {
     weights.in_use().first().map_or(Duration::ZERO, |first| Duration::from_millis(first.exponent as u64))
 }
 
-/// Computes an answer from weights and shard; a task without weights has none. Counts in the state of the shard increase by [`PASS`].
+/// Computes an answer from weights and shard; a task without weights has none. Counts in the state of the shard increase by a 64th.
 pub fn echo_at_once(task: &Task) -> Result<Answer, ComputeError> {
     if let Work::Collapse(Collapse::Others { pseudo, shard_state, .. }) = &task.work {
         let mut shard_state = shard_state.value.as_ref().clone();
