@@ -461,7 +461,7 @@ mod tests {
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 
-    /// A pipe has no bytes until somebody writes into it, for which nobody has to wait.
+    /// A pipe has no bytes until a process writes into it, which may never happen.
     #[cfg(unix)]
     #[test]
     fn what_is_no_file_is_no_object() {

@@ -95,7 +95,7 @@ impl Task {
         self.blame.len() >= POISON - 1
     }
 
-    /// Time at which it was assigned, if it may have a backup: it has exactly one holder and no answer, and does not go alone. A task that nobody
+    /// Time at which it was assigned, if it may have a backup: it has exactly one holder and no answer, and does not go alone. A task that no member
     /// can compute would have holders for ever, if each had a backup.
     fn lone(&self) -> Option<Duration> {
         let (None, 1, false) = (&self.answered_by, self.holders.len(), self.goes_alone()) else {
@@ -357,7 +357,7 @@ impl Batch {
         is_left
     }
 
-    /// Accepts an answer to `task`, from a lease of that `age`. Nobody holds the task any more.
+    /// Accepts an answer to `task`, from a lease of that `age`. The task has no holder any more.
     pub fn accept(&mut self, by: Identity, task: TaskIndex, age: Duration) {
         self.remove(task);
         self.change(task, |task| {

@@ -24,7 +24,7 @@ pub(super) struct Suit {
 /// Involvement of a member in the failures of a task.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Involvement {
-    /// Nobody on its machine failed the task.
+    /// No process of its machine failed the task.
     None,
     /// Another process on its machine failed the task. The member was there before the first failure.
     Neighbour,

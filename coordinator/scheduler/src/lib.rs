@@ -549,7 +549,7 @@ impl Scheduler {
         left.into_iter().for_each(|lease| self.give_up_if_hopeless(now, lease, actions));
     }
 
-    /// Fails the batch of a task without holder that nobody can compute.
+    /// Fails the batch of a task without holder that no member can compute.
     fn give_up_if_hopeless(&mut self, now: Duration, lease: LeaseId, actions: &mut Vec<Action>) {
         if self.batches.get(&lease.batch).is_some_and(|batch| self.is_hopeless(batch, lease.task)) {
             self.give_up(now, lease, actions);

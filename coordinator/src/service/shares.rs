@@ -222,7 +222,7 @@ mod tests {
             World { queue: Queue::new([], room, MOST), room, now: 0, next: 1 }
         }
 
-        /// Nobody's job is paused while no other user waits.
+        /// No job is paused while no other user waits.
         fn handle(&mut self, event: Event) -> Vec<Step> {
             let steps = self.queue.plan(Millis(self.now), event).unwrap_or_default();
             steps.iter().for_each(|step| self.queue.commit(step.record.clone()));

@@ -135,7 +135,7 @@ fn no_claim_of_a_worker_changes_a_result() {
             let (lies, case) = (lies.load(Ordering::Relaxed), format!("{model:?} {estimator:?}: {name}"));
             assert_eq!(result, undisturbed, "{case}");
             assert!(restarts <= 2, "{case}: {restarts} restarts");
-            // Nobody notices a lie that changes nothing, such as the parameters of a shard that its method does not read.
+            // A lie that changes nothing is not noticed, such as the parameters of a shard that its method does not read.
             let n_expelled = fleet.status().losses.get("expelled").copied().unwrap_or_default();
             assert!(n_expelled <= u64::from(expels && lies > 0), "{case}: {n_expelled} of {lies}");
             assert_eq!(fleet.join(1, "a", lying.clone()).is_err(), n_expelled > 0, "{case}");

@@ -307,7 +307,7 @@ async fn endless(target: &Target) {
     jobs.cancel(with_token(&target.user, v1::JobRef { id })).await.unwrap();
 }
 
-/// Tokens that nobody has, one after the other.
+/// Tokens that no user has, one after the other.
 async fn guesses(target: &Target, at: u64) {
     let mut jobs = JobsClient::new(connect(&target.url).await.unwrap());
     let mut n = 0_u64;

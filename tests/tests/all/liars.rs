@@ -53,7 +53,7 @@ struct Case {
     n_processes: usize,
     /// Number of honest answers of a process before its first lie.
     n_honest: usize,
-    /// Whether liars are expelled; a failure that is reported, whether true or not, expels nobody.
+    /// Whether liars are expelled; a failure that is reported, whether true or not, leads to no expulsion.
     is_expelled: bool,
 }
 

@@ -115,7 +115,7 @@ impl Tally {
             ("withdrawn leases", self.withdrawn),
             ("leases of earlier connections", self.adopted),
             ("confirmed claims", self.confirmed),
-            ("claims that nobody could confirm", self.unconfirmed),
+            ("claims that no member could confirm", self.unconfirmed),
             ("impossible tasks", self.impossible),
             ("answers to leases of other members", self.losses.get("protocol").copied().unwrap_or(0)),
             ("answers of processes that reconnected", self.resumed),
