@@ -261,14 +261,13 @@ pub enum Action {
         /// Its replica: the number of tasks of the batch before.
         replica: TaskIndex,
     },
-    /// Accept this answer.
+    /// Accept this answer. If it claims something and its task has no replica, or one that the same process answers, no other member can
+    /// confirm it.
     Accept {
         /// The member that sent it.
         member: MemberId,
         /// The lease.
         lease: LeaseId,
-        /// Whether the answer claims something that no other member can confirm: the caller computes the task itself.
-        unconfirmed: bool,
     },
     /// Discard this answer: its task has one already, or its batch has ended.
     Discard {

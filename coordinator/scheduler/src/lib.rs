@@ -43,7 +43,7 @@
 //! different processes, unless there is only one healthy member, or only one that has not failed it.
 //!
 //! An answer may *claim* something that would end, repeat or restart the job. If its task has no replica, the scheduler appends one
-//! ([`Action::Confirm`]). An answer that claims something and that no other process can confirm is accepted as unconfirmed, and
+//! ([`Action::Confirm`]). An answer that claims something and that no other process can confirm is accepted without, and
 //! the caller confirms it. Answers of this process need no confirmation.
 //!
 //! A member:
@@ -597,7 +597,9 @@ impl Scheduler {
         if held.is_some() || claim == Claim::Open {
             self.count_answer(id);
         }
-        let unconfirmed = claim == Claim::Open && claims && !self.confirm(id, lease, actions);
+        if claim == Claim::Open && claims {
+            self.confirm(id, lease, actions);
+        }
         let open = self.batches.get_mut(&lease.batch).filter(|_| claim == Claim::Open);
         let by = open.as_ref().and_then(|batch| Some(batch.assignee(lease)?.worker.clone()));
         let (Some(batch), Some(by)) = (open, by) else {
@@ -620,7 +622,7 @@ impl Scheduler {
             self.records.failed(now, &name);
             self.review(&name);
         }
-        actions.push(Action::Accept { member: id, lease, unconfirmed });
+        actions.push(Action::Accept { member: id, lease });
         others.into_iter().for_each(|(member, lease)| self.withdraw(now, member, lease, actions));
         if is_done {
             actions.push(Action::BatchDone { batch: lease.batch });
@@ -628,24 +630,18 @@ impl Scheduler {
         }
     }
 
-    /// Whether another process confirms the answer of that member, which claims something: its task has a replica, or is given one.
-    fn confirm(&mut self, id: MemberId, lease: LeaseId, actions: &mut Vec<Action>) -> bool {
+    /// Has another member confirm the answer of that member, which claims something, unless its task has a replica already, or the member is
+    /// of this process.
+    fn confirm(&mut self, id: MemberId, lease: LeaseId, actions: &mut Vec<Action>) {
         let is_local = self.members.get(id).is_some_and(|member| !member.watched);
-        let could_confirm =
-            self.batches.get(&lease.batch).is_some_and(|batch| self.could_confirm(id, batch.account));
-        let Some(batch) = self.batches.get_mut(&lease.batch).filter(|_| !is_local) else { return true };
-        match batch.tasks[lease.task.index()].replica {
-            Some(replica) => {
-                let by = batch.tasks[replica.index()].answered_by.as_ref().map(|by| by.process);
-                by.is_none() || by != batch.assignee(lease).map(|assignee| assignee.worker.process)
-            }
-            None if could_confirm => {
-                let replica = batch.add_replica(lease.task);
-                actions.push(Action::Confirm { batch: lease.batch, task: lease.task, replica });
-                true
-            }
-            None => false,
+        let Some(batch) = self.batches.get(&lease.batch) else { return };
+        let has_replica = batch.tasks[lease.task.index()].replica.is_some();
+        if is_local || has_replica || !self.could_confirm(id, batch.account) {
+            return;
         }
+        let Some(batch) = self.batches.get_mut(&lease.batch) else { return };
+        let replica = batch.add_replica(lease.task);
+        actions.push(Action::Confirm { batch: lease.batch, task: lease.task, replica });
     }
 
     /// Handles a reported failure. Unless the failure is certain, another member tries the task, if there is one. The end of a withdrawn lease

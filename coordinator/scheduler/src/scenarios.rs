@@ -126,9 +126,7 @@ fn print(action: &Action) -> String {
         Action::Confirm { batch, task, replica } => {
             format!("confirm {}.{} by {}", batch.0, task.0, replica.0)
         }
-        Action::Accept { member, lease, unconfirmed } => {
-            format!("accept {} {lease}{}", letter(member), if *unconfirmed { ", unconfirmed" } else { "" })
-        }
+        Action::Accept { member, lease } => format!("accept {} {lease}", letter(member)),
         Action::Discard { member, lease } => format!("discard {} {lease}", letter(member)),
         Action::Forget { member, cause } => format!("forget {}: {cause}", letter(member)),
         Action::ReportWaiting { members, wanted, just_begun } => {
@@ -939,20 +937,20 @@ fn a_claim_is_confirmed_by_another_machine() {
 }
 
 #[test]
-fn a_claim_that_no_other_member_can_confirm_is_unconfirmed() {
+fn a_claim_that_no_other_member_can_confirm_is_accepted_without() {
     run(
         Timeouts::default(),
         "
         0  join a 1           | -
         0  submit 1 pq        | assign a 1.0.0
-        1  claims a 1.0.0     | accept a 1.0.0, unconfirmed; assign a 1.1.0
+        1  claims a 1.0.0     | accept a 1.0.0; assign a 1.1.0
         2  join b 1           | -
         2  claims a 1.1.0     | confirm 1.1 by 2; accept a 1.1.0; assign b 1.2.0
         3  lost b             | assign a 1.2.1
-        4  claims a 1.2.1     | accept a 1.2.1, unconfirmed; done 1
+        4  claims a 1.2.1     | accept a 1.2.1; done 1
         5  join c 1           | -
         5  submit 2@1/1 p     | assign a 2.0.0
-        6  claims a 2.0.0     | accept a 2.0.0, unconfirmed; done 2
+        6  claims a 2.0.0     | accept a 2.0.0; done 2
         ",
     );
 }

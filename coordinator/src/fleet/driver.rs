@@ -390,7 +390,7 @@ impl Driver {
                     }
                     Action::Withdraw { member, lease } => events.extend(self.withdraw(member, lease)),
                     Action::Confirm { batch, task, replica } => self.confirm(batch, task, replica),
-                    Action::Accept { member, lease, .. } => {
+                    Action::Accept { member, lease } => {
                         if let Some((answer, busy)) = answer.take() {
                             let batch = lease.batch;
                             let only = self.accept(member, lease, answer, busy);

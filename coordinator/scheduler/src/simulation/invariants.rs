@@ -7,7 +7,7 @@
 //! - No member holds more leases than its slots allow, and no account has more members than its maximum.
 //! - While the backlog of answers is full, only the first open task begins.
 //! - A task and its replica go to different machines while there are several, and to different processes while there are several.
-//! - An answer of a worker that claims something has a replica that another process answers, or is accepted as unconfirmed.
+//! - An answer of a worker that claims something has a replica if another worker could confirm it.
 //! - A failed task is assigned to a best candidate, and a task that is one failure short of poison goes alone.
 //! - A task has at most [`MOST_ATTEMPTS`] attempts.
 //!
@@ -188,6 +188,8 @@ impl Known {
 pub(super) enum Accepted {
     /// The answer to a task without an answered replica.
     Task,
+    /// An answer that claims something, and to which there is no other worker.
+    Lone,
     /// The answer to a task whose replica was answered before; whether by another member.
     Pair { by_two: bool },
 }
@@ -623,7 +625,6 @@ impl Invariants {
         &mut self,
         member: MemberId,
         lease: LeaseId,
-        unconfirmed: bool,
         scheduler: &Scheduler,
     ) -> Result<Accepted, Broken> {
         let has_other = self.has_other_healthy(member, scheduler);
@@ -639,16 +640,9 @@ impl Invariants {
             return Err(format!("{lease} was answered by {member:?}, but given to another member").into());
         };
         let process = worker.process;
-        let replica = page.made.replicas.get(&lease.task);
-        let is_own = replica.and_then(|replica| page.answered_by.get(replica)).map(|by| by.process) == given;
-        if unconfirmed != (claims && (replica.is_none() || is_own)) {
-            return Err(format!(
-                "{lease} claims something, {claims}; accepted as unconfirmed, {unconfirmed}"
-            )
-            .into());
-        }
-        if unconfirmed && replica.is_none() && has_other && page.account.max_members != Some(1) {
-            return Err(format!("{lease} is unconfirmed, and another worker could confirm it").into());
+        let is_lone = claims && !page.made.replicas.contains_key(&lease.task);
+        if is_lone && has_other && page.account.max_members != Some(1) {
+            return Err(format!("{lease} claims something, and no other worker is asked").into());
         }
         self.proven.insert(process);
         page.answered_by.insert(lease.task, worker);
@@ -658,7 +652,11 @@ impl Invariants {
             page.first_open.0 += 1;
         }
         let replica = page.made.replicas.get(&lease.task).and_then(|replica| page.answered_by.get(replica));
-        Ok(replica.map_or(Accepted::Task, |auditor| Accepted::Pair { by_two: auditor.process != process }))
+        Ok(match replica {
+            Some(auditor) => Accepted::Pair { by_two: auditor.process != process },
+            None if is_lone => Accepted::Lone,
+            None => Accepted::Task,
+        })
     }
 
     /// Checks a discarded answer.

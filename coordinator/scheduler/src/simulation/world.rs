@@ -767,11 +767,11 @@ impl World {
                 self.invariants.confirm(*batch, *task, *replica)?;
                 self.tally.confirmed += 1;
             }
-            Action::Accept { member, lease, unconfirmed } => {
+            Action::Accept { member, lease } => {
                 let before = self.invariants.first_open(lease.batch);
-                self.tally.unconfirmed += u64::from(*unconfirmed);
-                match self.invariants.accept(*member, *lease, *unconfirmed, &self.scheduler)? {
+                match self.invariants.accept(*member, *lease, &self.scheduler)? {
                     Accepted::Task => {}
+                    Accepted::Lone => self.tally.unconfirmed += 1,
                     Accepted::Pair { by_two: true } => self.tally.audited += 1,
                     Accepted::Pair { by_two: false } => self.tally.unaudited += 1,
                 }
