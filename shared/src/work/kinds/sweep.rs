@@ -1,6 +1,6 @@
 //! Sweeps of a Markov chain over a shard ([`crate::models::sampler`]).
 //!
-//! A task ends after so many sweeps as take some seconds, and at least one. Its answer then is [`ShardState::Sweeping`], and the sweeps
+//! A task ends after as many sweeps as take some hundredths or tenths of a second, and at least one. Its answer then is [`ShardState::Sweeping`], and the sweeps
 //! that are left are another task, which goes on from there with the same random numbers.
 //!
 //! Law: the sweeps of a round have the same result, bit for bit, wherever they are cut.
@@ -102,6 +102,17 @@ impl Chained {
 
 /// Steps of a task ([`Items::n_steps`]), which take some tenths of a second.
 const STEPS: u64 = 1 << 25;
+/// Steps after which a task of [`ENOUGH_SWEEPS`] ends, some hundredths of a second, so that tasks of other users need not wait.
+const SHORT: u64 = 1 << 21;
+/// Sweeps beside which the reading of the state, which takes as long as one of them, does not count.
+const ENOUGH_SWEEPS: u64 = 64;
+
+/// Sweeps of a task, each of so many steps.
+fn sweeps_at_once(n_steps: u64) -> u32 {
+    let most = |steps: u64| steps / n_steps.max(1);
+    let sweeps = most(STEPS).min(most(SHORT).max(ENOUGH_SWEEPS)).max(1);
+    u32::try_from(sweeps).unwrap_or(u32::MAX)
+}
 
 /// Sweeps over the trees of the shard.
 pub fn run(context: &Context<'_>, sweeps: &Sweeps) -> Result<Chained, ComputeError> {
@@ -112,8 +123,7 @@ pub fn run(context: &Context<'_>, sweeps: &Sweeps) -> Result<Chained, ComputeErr
         return Err(ComputeError::Weights { found: sweeps.pseudo.len(), expected: n_params });
     }
     let items = context.chain_items()?;
-    let at_once = (STEPS / items.n_steps().max(1)).max(1);
-    sweep(&prepared, &items, sweeps, u32::try_from(at_once).unwrap_or(u32::MAX))
+    sweep(&prepared, &items, sweeps, sweeps_at_once(items.n_steps()))
 }
 
 /// The first of these sweeps, not more than `at_once`.
@@ -194,6 +204,17 @@ mod tests {
         "1 1 S --> C\n1 1 S --> C S\nC --> W\nC --> W C\nW --> L\n1 1 L --> a\n1 1 L --> b\n1 1 L --> L L\n",
         "S --> A B\n1 1 A --> a\n1 1 A --> a A\n1 1 B --> b\n1 1 B --> A b\n1 1 B --> B B\n",
     ];
+
+    /// Law: a task has a sweep at least, [`STEPS`] at most unless one sweep has more, and [`ENOUGH_SWEEPS`] wherever these limits allow it.
+    #[test]
+    fn tasks_are_short_but_not_so_short_that_reading_the_state_counts() {
+        for n_steps in (0..40).map(|bits| 1_u64 << bits) {
+            let sweeps = u64::from(sweeps_at_once(n_steps));
+            assert!(sweeps >= 1 && (sweeps == 1 || sweeps * n_steps <= STEPS), "{sweeps} of {n_steps}");
+            assert!(sweeps >= ENOUGH_SWEEPS.min(STEPS / n_steps), "{sweeps} of {n_steps}");
+            assert!(sweeps <= ENOUGH_SWEEPS || sweeps * n_steps <= SHORT, "{sweeps} of {n_steps}");
+        }
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(48))]
