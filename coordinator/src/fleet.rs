@@ -204,18 +204,20 @@ pub enum FleetError {
     Stopped,
 }
 
-/// Two answers to one task that differ, compared with the coordinator's own.
+/// Two answers to one task that differ, compared with the coordinator's own; or reports that it cannot be computed, which the coordinator computed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Mismatch {
     /// The task.
     pub task: TaskIndex,
-    /// Members whose answer differs from the coordinator's; one or two.
+    /// Members whose answer differs from the coordinator's; at most two.
     pub wrong: Vec<String>,
+    /// Members that reported that the task cannot be computed.
+    pub reported: Vec<String>,
     /// Ids of these members. An id is used once, and an expelled worker does not come back, so no other mismatch has them.
     pub expelled: Vec<u64>,
     /// The member whose answer equals the coordinator's, if there is one.
     pub right: Option<String>,
-    /// Whether the members with wrong answers were expelled, so that the batch may be computed again.
+    /// Whether these members were expelled, so that the batch may be computed again.
     pub is_mended: bool,
 }
 
@@ -223,6 +225,11 @@ impl std::fmt::Display for Mismatch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let task = self.task.0;
         match (&self.wrong[..], &self.right) {
+            ([], _) => write!(
+                f,
+                "{} reported that task {task} cannot be computed, and the coordinator computed it",
+                self.reported.join(", ")
+            )?,
             ([wrong], Some(right)) if wrong != right => write!(
                 f,
                 "worker {wrong}'s answer to task {task} differs from {right}'s and from the coordinator's own"
@@ -596,7 +603,7 @@ mod tests {
             let wrong = wrong.iter().map(|&name| name.to_owned()).collect();
             let right = right.map(str::to_owned);
             let (task, expelled) = (TaskIndex(17), Vec::new());
-            let mismatch = Mismatch { task, wrong, expelled, right, is_mended: false };
+            let mismatch = Mismatch { task, wrong, reported: vec![], expelled, right, is_mended: false };
             FleetError::Audit { stage: Stage::Decode, mismatch }.to_string()
         };
         assert_eq!(
@@ -621,11 +628,18 @@ mod tests {
         let mismatch = Mismatch {
             task: TaskIndex(1),
             wrong: vec!["bob".into()],
+            reported: vec![],
             expelled: vec![2],
             right: Some("eve".into()),
             is_mended: true,
         };
         assert!(mismatch.to_string().ends_with("the coordinator's own; it is expelled: remove its machine"));
+        let reported = Mismatch { wrong: vec![], reported: vec!["bob".into()], right: None, ..mismatch };
+        assert_eq!(
+            reported.to_string(),
+            "bob reported that task 1 cannot be computed, and the coordinator computed it; it is expelled: remove its \
+             machine"
+        );
     }
 
     #[test]

@@ -7,10 +7,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::event::{FailedAttempt, Fault};
-use super::identity::{Identity, Machine};
+use super::event::{FailedAttempt, Fault, Reporter};
+use super::identity::Machine;
 use super::members::Member;
-use super::{MOST_FAILURES, POISON};
+use super::{MOST_FAILURES, MemberId, POISON};
 
 /// Preference of a member for a task that has failed before; the least is the best.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -52,16 +52,16 @@ pub(super) struct Blame(Vec<Entry>);
 #[derive(Debug)]
 struct Entry {
     at: Duration,
-    name: String,
-    identity: Identity,
+    /// The member that failed it, by a report or otherwise.
+    by: Reporter,
     how: Fault,
 }
 
 impl Blame {
-    /// Records that `member` failed the task.
-    pub fn add(&mut self, at: Duration, member: &Member, how: Fault) {
+    /// Records that the member failed the task.
+    pub fn add(&mut self, at: Duration, id: MemberId, member: &Member, how: Fault) {
         let (name, identity) = (member.name.clone(), member.identity.clone());
-        self.0.push(Entry { at, name, identity, how });
+        self.0.push(Entry { at, by: Reporter { member: id, name, identity }, how });
     }
 
     /// Number of failures.
@@ -76,13 +76,20 @@ impl Blame {
 
     /// Names of the members that said or showed that they cannot compute the task, and were not lost.
     pub fn accused(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().filter(|entry| !matches!(entry.how, Fault::Lost(_))).map(|entry| &entry.name[..])
+        self.0.iter().filter(|entry| !matches!(entry.how, Fault::Lost(_))).map(|entry| &entry.by.name[..])
+    }
+
+    /// The members that reported that the task cannot be computed, each process once, by its last connection.
+    pub fn reporters(&self) -> Vec<Reporter> {
+        let reports = self.0.iter().rev().filter(|entry| matches!(entry.how, Fault::Reported(_)));
+        let mut seen = BTreeSet::new();
+        reports.map(|entry| &entry.by).filter(|by| seen.insert(by.identity.process)).cloned().collect()
     }
 
     /// The failures, for messages.
     pub fn attempts(&self) -> Vec<FailedAttempt> {
-        let attempt = |Entry { name, identity, how, .. }: &Entry| FailedAttempt {
-            worker: format!("{name} ({})", identity.machine.0),
+        let attempt = |Entry { by, how, .. }: &Entry| FailedAttempt {
+            worker: format!("{} ({})", by.name, by.identity.machine.0),
             how: how.clone(),
         };
         self.0.iter().map(attempt).collect()
@@ -92,14 +99,14 @@ impl Blame {
     /// [`MOST_FAILURES`] times. A reported failure costs nothing, a lost machine does.
     pub fn is_proof(&self) -> bool {
         let costly = self.0.iter().filter(|entry| !matches!(entry.how, Fault::Reported(_)));
-        let machines: BTreeSet<&Machine> = costly.map(|entry| &entry.identity.machine).collect();
+        let machines: BTreeSet<&Machine> = costly.map(|entry| &entry.by.identity.machine).collect();
         machines.len() >= POISON || self.len() >= MOST_FAILURES
     }
 
     /// Involvement of `member` in the failures.
     pub fn involvement(&self, member: &Member) -> Involvement {
-        let on_machine = |entry: &&Entry| entry.identity.machine == member.identity.machine;
-        let is_same = |entry: &Entry| entry.identity.process == member.identity.process;
+        let on_machine = |entry: &&Entry| entry.by.identity.machine == member.identity.machine;
+        let is_same = |entry: &Entry| entry.by.identity.process == member.identity.process;
         match self.0.first() {
             _ if self.0.iter().any(is_same) => Involvement::Failed,
             Some(first) if self.0.iter().any(|entry| on_machine(&entry)) => match member.joined < first.at {

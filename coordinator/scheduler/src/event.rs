@@ -72,6 +72,17 @@ pub enum Fault {
     Overdue(Duration),
 }
 
+/// A member that reported that a task cannot be computed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reporter {
+    /// The member, which may be gone.
+    pub member: MemberId,
+    /// Its name.
+    pub name: String,
+    /// Its identity.
+    pub identity: Identity,
+}
+
 /// A failed attempt at a task.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, thiserror::Error)]
 #[error("{worker} {how}")]
@@ -268,6 +279,9 @@ pub enum Action {
         member: MemberId,
         /// The lease.
         lease: LeaseId,
+        /// Workers that reported that the task cannot be computed, and before it other tasks that others answered: so many in a row that they are
+        /// to be judged.
+        refuted: Vec<Reporter>,
     },
     /// Discard this answer: its task has one already, or its batch has ended.
     Discard {
@@ -303,5 +317,7 @@ pub enum Action {
         batch: BatchId,
         /// Cause.
         failure: Failure,
+        /// The workers that reported that a task which is given up cannot be computed.
+        reporters: Vec<Reporter>,
     },
 }

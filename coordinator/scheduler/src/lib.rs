@@ -39,6 +39,10 @@
 //! Only the holder of a lease may answer it. An answer or a failure counts only if it comes from the member that the lease was given to, or
 //! from the same process under a new connection. Any other member that sends one breaks the protocol, and is removed.
 //!
+//! A reported failure of a task that another process answers is *refuted*. After three of them without an accepted answer in between, of a process or a
+//! machine, the reporter is named with the answer ([`Action::Accept`]), so that the caller judges it by the job's own process; so are the
+//! reporters of a task that is given up ([`Action::Fail`]).
+//!
 //! An audited task has a *replica*, a task with the same answer. The two are computed on different machines if there are several, else by
 //! different processes, unless there is only one healthy member, or only one that has not failed it.
 //!
@@ -93,7 +97,7 @@ use self::record::Records;
 
 pub use self::accounts::{Account, AccountId, UserId};
 pub use self::broken::Broken;
-pub use self::event::{Action, Cause, Event, FailedAttempt, Failure, Fault, Needs};
+pub use self::event::{Action, Cause, Event, FailedAttempt, Failure, Fault, Needs, Reporter};
 pub use self::identity::{Identity, Machine, Process};
 
 pub mod accounts;
@@ -539,7 +543,7 @@ impl Scheduler {
             let blame = |blame: &mut Blame| {
                 // The last loss is proof only if the member held the task alone: otherwise another task may have killed it.
                 if is_failure && (held.alone || blame.len() < POISON - 1) {
-                    blame.add(now, &member, Fault::Lost(cause.clone()));
+                    blame.add(now, id, &member, Fault::Lost(cause.clone()));
                 }
             };
             if batch.drop_holder(id, lease.task, blame, &self.affinity) && is_failure {
@@ -558,9 +562,10 @@ impl Scheduler {
 
     fn give_up(&mut self, now: Duration, lease: LeaseId, actions: &mut Vec<Action>) {
         let Some(batch) = self.batches.get(&lease.batch) else { return };
-        let attempts = batch.tasks[lease.task.index()].blame.attempts();
+        let blame = &batch.tasks[lease.task.index()].blame;
+        let (attempts, reporters) = (blame.attempts(), blame.reporters());
         let failure = Failure::GivenUp { task: self.original(lease), attempts };
-        self.fail(now, lease.batch, failure, actions);
+        self.fail(now, lease.batch, failure, reporters, actions);
     }
 
     /// Removes a member that is silent, stuck or breaks the protocol.
@@ -614,15 +619,17 @@ impl Scheduler {
             self.affinity.insert(task.needs.shard, home);
         }
         let others: Vec<(MemberId, LeaseId)> = batch.held(lease.task).collect();
-        let process = by.process;
-        batch.accept(by, lease.task, age);
+        let mut refuted = if claims { Vec::new() } else { task.blame.reporters() };
+        refuted.retain(|reporter| reporter.identity.process != by.process);
+        batch.accept(by.clone(), lease.task, age);
         let is_done = batch.n_done == batch.tasks.len();
-        self.prove(process);
+        self.prove(&by);
+        refuted.retain(|reporter| self.records.refute(&reporter.identity));
         for name in wrong {
             self.records.failed(now, &name);
             self.review(&name);
         }
-        actions.push(Action::Accept { member: id, lease });
+        actions.push(Action::Accept { member: id, lease, refuted });
         others.into_iter().for_each(|(member, lease)| self.withdraw(now, member, lease, actions));
         if is_done {
             actions.push(Action::BatchDone { batch: lease.batch });
@@ -663,22 +670,22 @@ impl Scheduler {
         let (Some(batch), Some(member)) = (self.batches.get_mut(&lease.batch), self.members.get(id)) else {
             return;
         };
-        let blame = |blame: &mut Blame| blame.add(now, member, Fault::Reported(detail.clone()));
+        let blame = |blame: &mut Blame| blame.add(now, id, member, Fault::Reported(detail.clone()));
         let is_left = batch.drop_holder(id, lease.task, blame, &self.affinity);
         if is_certain {
             let failure = Failure::Task { task: self.original(lease), detail };
-            self.fail(now, lease.batch, failure, actions);
+            self.fail(now, lease.batch, failure, Vec::new(), actions);
         } else if is_left {
             self.give_up_if_hopeless(now, lease, actions);
         }
     }
 
-    /// Records that an answer of that process was accepted.
-    fn prove(&mut self, process: Process) {
-        if !self.records.prove(process) {
+    /// Records that an answer of that worker was accepted.
+    fn prove(&mut self, worker: &Identity) {
+        if !self.records.prove(worker) {
             return;
         }
-        let of_process = self.members.iter().filter(|(_, member)| member.identity.process == process);
+        let of_process = self.members.iter().filter(|(_, member)| member.identity.process == worker.process);
         for id in of_process.map(|(id, _)| id).collect::<Vec<MemberId>>() {
             self.members.change(id, |member| member.is_proven = true);
         }
@@ -762,7 +769,7 @@ impl Scheduler {
                 continue;
             };
             let is_local = !member.watched;
-            let blame = |blame: &mut Blame| blame.add(now, member, Fault::Overdue(age));
+            let blame = |blame: &mut Blame| blame.add(now, id, member, Fault::Overdue(age));
             if !batch.drop_holder(id, lease.task, blame, &self.affinity) {
                 continue;
             }
@@ -806,7 +813,7 @@ impl Scheduler {
             let waited = now.saturating_sub(since);
             if waited >= self.timeouts.no_workers_grace {
                 for id in self.batches.keys().copied().collect::<Vec<_>>() {
-                    self.fail(now, id, Failure::NoMembers { waited }, actions);
+                    self.fail(now, id, Failure::NoMembers { waited }, Vec::new(), actions);
                 }
                 return;
             }
@@ -851,9 +858,16 @@ impl Scheduler {
         }
     }
 
-    fn fail(&mut self, now: Duration, batch: BatchId, failure: Failure, actions: &mut Vec<Action>) {
+    fn fail(
+        &mut self,
+        now: Duration,
+        batch: BatchId,
+        failure: Failure,
+        reporters: Vec<Reporter>,
+        actions: &mut Vec<Action>,
+    ) {
         if self.batches.contains_key(&batch) {
-            actions.push(Action::Fail { batch, failure });
+            actions.push(Action::Fail { batch, failure, reporters });
             self.close(now, batch, actions);
         }
     }

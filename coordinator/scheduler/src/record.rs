@@ -2,7 +2,8 @@
 //!
 //! In: losses, wrong reports of failures, and answers. Out: which names are on probation, and so are assigned one task at a time. A
 //! name is on probation after [`MANY`] losses or wrong reports within [`RECENTLY`], until its workers have answered [`ENOUGH`] tasks
-//! in a row. Also which processes are proven, that is, had an answer accepted.
+//! in a row. Also which processes are proven, that is, had an answer accepted, and which are to be judged: [`REFUTED`] of their reports in a
+//! row were wrong.
 //!
 //! Workers choose names and ids of processes, so the number of records is bounded: at [`MOST`], the record that changed longest ago is
 //! forgotten, and those of names without probation first.
@@ -10,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::identity::Process;
+use super::identity::{Identity, Machine, Process};
 
 /// Number of losses and failures that put a name on probation.
 const MANY: usize = 3;
@@ -21,7 +22,11 @@ const RECENTLY: Duration = Duration::from_secs(5 * 60);
 /// Number of answers, with no loss or failure between them, that end a probation.
 const ENOUGH: u32 = 10;
 
-/// Maximum number of names with a record, and of proven processes.
+/// Number of wrong reports without an accepted answer in between, after which a worker is to be judged. A machine that fails now and then
+/// answers something in between.
+pub(super) const REFUTED: u32 = 3;
+
+/// Maximum number of names with a record, of proven processes, and of processes and machines with wrong reports.
 const MOST: usize = 4096;
 
 #[derive(Debug, Default)]
@@ -40,6 +45,10 @@ struct Record {
 pub(super) struct Records {
     by_name: BTreeMap<String, Record>,
     proven: BTreeSet<Process>,
+    /// Numbers of wrong reports since the last accepted answer. A machine is counted beside its processes, since these have as many ids as they
+    /// like.
+    refuted: BTreeMap<Process, u32>,
+    refuted_by_machine: BTreeMap<Machine, u32>,
 }
 
 impl Records {
@@ -75,13 +84,29 @@ impl Records {
         }
     }
 
-    /// Records an accepted answer of that process; returns whether it was the first.
-    pub fn prove(&mut self, process: Process) -> bool {
-        if self.proven.len() >= MOST && !self.proven.contains(&process) {
+    /// Records an accepted answer of that worker; returns whether it was the first of its process.
+    pub fn prove(&mut self, identity: &Identity) -> bool {
+        let Identity { process, machine } = identity;
+        self.refuted.remove(process);
+        self.refuted_by_machine.remove(machine);
+        if self.proven.len() >= MOST && !self.proven.contains(process) {
             // A process that is forgotten has to prove itself again.
             self.proven.pop_first();
         }
-        self.proven.insert(process)
+        self.proven.insert(*process)
+    }
+
+    /// Records that another worker answered a task of which that worker reported that it cannot be computed; returns whether it is to be judged.
+    pub fn refute(&mut self, identity: &Identity) -> bool {
+        let Identity { process, machine } = identity;
+        let many = [count(&mut self.refuted, process), count(&mut self.refuted_by_machine, machine)]
+            .into_iter()
+            .any(|count| count >= REFUTED);
+        if many {
+            self.refuted.remove(process);
+            self.refuted_by_machine.remove(machine);
+        }
+        many
     }
 
     /// Whether an answer of that process was accepted.
@@ -105,6 +130,16 @@ impl Records {
     }
 }
 
+/// Adds one to the count of `key`, in the place of another one if there are too many.
+fn count<K: Ord + Clone>(counts: &mut BTreeMap<K, u32>, key: &K) -> u32 {
+    if counts.len() >= MOST && !counts.contains_key(key) {
+        counts.pop_first();
+    }
+    let count = counts.entry(key.clone()).or_default();
+    *count += 1;
+    *count
+}
+
 impl Record {
     /// Records a loss or a failure.
     fn note(&mut self, now: Duration) {
@@ -122,6 +157,25 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn worker(process: u64, machine: &str) -> Identity {
+        let process = Process::Unnamed(crate::MemberId(process));
+        Identity { process, machine: Machine(machine.into()) }
+    }
+
+    #[test]
+    fn wrong_reports_in_a_row_are_judged_by_process_and_by_machine() {
+        let mut records = Records::default();
+        let (liar, beside) = (worker(1, "a"), worker(2, "a"));
+        let mut refute = |by: &[&Identity]| by.iter().map(|by| records.refute(by)).collect::<Vec<bool>>();
+        assert_eq!(refute(&[&liar, &liar, &liar, &liar]), [false, false, true, false]);
+        assert_eq!(refute(&[&beside, &worker(3, "a")]), [false, true], "three processes of a machine");
+        records.prove(&beside);
+        let mut refute = |by: &[&Identity]| by.iter().map(|by| records.refute(by)).collect::<Vec<bool>>();
+        assert_eq!(refute(&[&beside, &beside]), [false, false], "an answer came in between");
+        records.prove(&worker(4, "a"));
+        assert!(records.refute(&beside), "answers of another process do not hide those of a liar");
+    }
 
     #[test]
     fn repeated_losses_mean_probation_until_enough_answers() {
@@ -151,9 +205,11 @@ mod tests {
         (0..3).for_each(|at| records.lost(Duration::from_secs(at), "bob"));
         for at in 0..3 * MOST as u64 {
             records.lost(Duration::from_secs(9 + at), &format!("mallory {at}"));
-            records.prove(Process::Unnamed(crate::MemberId(at)));
+            records.prove(&worker(at, "host"));
+            records.refute(&worker(at, &format!("host {at}")));
         }
         assert_eq!((records.by_name.len(), records.proven.len()), (MOST, MOST));
+        assert_eq!((records.refuted.len(), records.refuted_by_machine.len()), (MOST, MOST));
         assert!(records.is_on_probation("bob"));
         assert_eq!(records.losses(&format!("mallory {}", 3 * MOST - 1)), 1);
     }

@@ -126,14 +126,26 @@ fn print(action: &Action) -> String {
         Action::Confirm { batch, task, replica } => {
             format!("confirm {}.{} by {}", batch.0, task.0, replica.0)
         }
-        Action::Accept { member, lease } => format!("accept {} {lease}", letter(member)),
+        Action::Accept { member, lease, refuted } => {
+            format!("accept {} {lease}{}", letter(member), names(" against", refuted))
+        }
         Action::Discard { member, lease } => format!("discard {} {lease}", letter(member)),
         Action::Forget { member, cause } => format!("forget {}: {cause}", letter(member)),
         Action::ReportWaiting { members, wanted, just_begun } => {
             format!("waiting {members}/{wanted}{}", if *just_begun { ", just begun" } else { "" })
         }
         Action::BatchDone { batch } => format!("done {}", batch.0),
-        Action::Fail { batch, failure } => format!("fail {}: {failure}", batch.0),
+        Action::Fail { batch, failure, reporters } => {
+            format!("fail {}: {failure}{}", batch.0, names("; reported by", reporters))
+        }
+    }
+}
+
+/// `what` they did, and their names.
+fn names(what: &str, workers: &[Reporter]) -> String {
+    match workers.is_empty() {
+        true => String::new(),
+        false => workers.iter().fold(what.to_owned(), |line, worker| format!("{line} {}", worker.name)),
     }
 }
 
@@ -621,7 +633,7 @@ fn an_attacker_without_other_workers_fails_a_task_three_times_before_the_batch_e
         0 submit 1 p        | assign m 1.0.0
         1 failed m 1.0.0    | assign m 1.0.1
         2 failed m 1.0.1    | assign m 1.0.2
-        3 failed m 1.0.2    | fail 1: task 0: m (m) reported: no; m (m) reported: no; m (m) reported: no
+        3 failed m 1.0.2    | fail 1: task 0: m (m) reported: no; m (m) reported: no; m (m) reported: no; reported by m
         ",
     );
 }
@@ -656,10 +668,42 @@ fn a_worker_that_fails_tasks_that_others_answer_is_put_on_probation() {
         5  submit 2 stuv    | assign a 2.0.0; assign b 2.1.0; assign a 2.2.0
         6  failed a 2.0.0   | assign a 2.3.0
         7  answer b 2.1.0   | accept b 2.1.0; assign b 2.0.1
-        8  answer b 2.0.1   | accept b 2.0.1
+        8  answer b 2.0.1   | accept b 2.0.1 against a
         9  answer a 2.2.0   | accept a 2.2.0
         10 answer a 2.3.0   | accept a 2.3.0; done 2
         11 submit 3 wxyz    | assign a 3.0.0; assign b 3.1.0
+        ",
+    );
+}
+
+#[test]
+fn three_refuted_reports_in_a_row_name_the_reporter() {
+    run(
+        Timeouts::default(),
+        "
+        0  join a@x 1       | -
+        0  join b@y 1       | -
+        0  submit 1 p       | assign a 1.0.0
+        1  failed a 1.0.0   | assign b 1.0.1
+        2  answer b 1.0.1   | accept b 1.0.1; done 1
+        3  submit 2 q       | assign a 2.0.0
+        4  failed a 2.0.0   | assign b 2.0.1
+        5  answer b 2.0.1   | accept b 2.0.1; done 2
+        6  submit 3 r       | assign a 3.0.0
+        7  answer a 3.0.0   | accept a 3.0.0; done 3
+        8  submit 4 s       | assign a 4.0.0
+        9  failed a 4.0.0   | assign b 4.0.1
+        10 answer b 4.0.1   | accept b 4.0.1; done 4
+        11 lost a           | -
+        12 join c@x 1       | -
+        13 submit 5 t       | assign b 5.0.0
+        14 claims b 5.0.0   | confirm 5.0 by 1; accept b 5.0.0; assign c 5.1.0
+        15 failed c 5.1.0   | assign b 5.1.1
+        16 answer b 5.1.1   | accept b 5.1.1; done 5
+        17 submit 6 uv      | assign b 6.0.0; assign c 6.1.0
+        18 failed c 6.1.0   | -
+        19 answer b 6.0.0   | accept b 6.0.0; assign b 6.1.1
+        20 answer b 6.1.1   | accept b 6.1.1 against c; done 6
         ",
     );
 }
@@ -1038,7 +1082,7 @@ fn of_an_involved_machine_first_those_are_asked_that_were_there_before_the_failu
         1 failed a 1.0.0      | assign b 1.0.1
         2 join c@x 1          | -
         3 failed b 1.0.1      | assign c 1.0.2
-        4 failed c 1.0.2      | fail 1: task 0: a (x) reported: no; b (x) reported: no; c (x) reported: no
+        4 failed c 1.0.2      | fail 1: task 0: a (x) reported: no; b (x) reported: no; c (x) reported: no; reported by c b a
         ",
     );
 }

@@ -17,7 +17,7 @@ use shared::work::lease::TaskIndex;
 use shared::work::task::{Answer, Task};
 
 use super::Compute;
-use scheduler::{Identity, MemberId};
+use scheduler::{Identity, MemberId, Reporter};
 
 /// The tasks of a batch that two members compute. Their replicas follow all tasks of the batch: first those that were chosen, in the order
 /// of the tasks, then those that confirm an answer, in the order in which they were added.
@@ -114,12 +114,21 @@ pub fn digest(compute: &Compute, task: &Task, stop: &Stop) -> Result<blake3::Has
     }
 }
 
-/// Answers to a task that are not certain: two that differ, or one that claims something and that no other worker confirmed.
+/// What was said of a task and is not certain: two answers that differ, one that claims something and that no other worker confirmed, or
+/// reports that it cannot be computed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Doubt {
     pub task: TaskIndex,
-    /// The testimonies, one or two.
+    /// The testimonies, at most two.
     pub testimonies: Vec<Testimony>,
+    /// Workers that reported that it cannot be computed.
+    pub reporters: Vec<Reporter>,
+}
+
+impl Doubt {
+    fn of(task: TaskIndex, testimonies: Vec<Testimony>) -> Doubt {
+        Doubt { task, testimonies, reporters: Vec::new() }
+    }
 }
 
 /// Consequence of an accepted answer.
@@ -154,6 +163,18 @@ impl Audit {
         Audit { replicas, awaiting, claims, audited: 0, unaudited: 0 }
     }
 
+    /// The doubt whether these reports that `task` cannot be computed, or this answer to it, are right.
+    pub fn refute(
+        &self,
+        task: TaskIndex,
+        witness: &Witness,
+        answer: &Answer,
+        reporters: Vec<Reporter>,
+    ) -> Doubt {
+        let testimonies = vec![Testimony::new(witness.clone(), answer)];
+        Doubt { task: self.replicas.original(task), testimonies, reporters }
+    }
+
     /// Adds a replica of `task`, whose answer claims something.
     pub fn confirm(&mut self, task: TaskIndex) {
         self.replicas.add(task);
@@ -170,7 +191,7 @@ impl Audit {
         let claims = witness.is_remote && answer.claims();
         if self.replicas.replica(task).is_none() {
             // No other member could confirm it.
-            let doubt = claims.then(|| Doubt { task, testimonies: vec![Testimony::new(witness, &answer)] });
+            let doubt = claims.then(|| Doubt::of(task, vec![Testimony::new(witness, &answer)]));
             return Heard { certain: Some((task, answer)), doubt, ..Heard::default() };
         }
         let testimony = Testimony::new(witness, &answer);
@@ -187,7 +208,7 @@ impl Audit {
         self.unaudited += usize::from(!by_two);
         let claim = self.claims.remove(&task);
         let is_certain = first.digest == testimony.digest && (by_two || claim.is_none());
-        let doubt = (!is_certain).then(|| Doubt { task, testimonies: vec![first, testimony] });
+        let doubt = (!is_certain).then(|| Doubt::of(task, vec![first, testimony]));
         Heard { certain: claim.map(|claim| (task, claim)), confirming: answer.size(), doubt }
     }
 }

@@ -101,7 +101,7 @@ fn action_text<N: Display>(action: &Action, name: &impl Fn(scheduler::MemberId) 
             format!("wait for workers: {members} are there, {wanted} are needed")
         }
         Action::BatchDone { batch } => format!("batch {} done", batch.0),
-        Action::Fail { batch, failure } => format!("batch {} failed: {failure}", batch.0),
+        Action::Fail { batch, failure, .. } => format!("batch {} failed: {failure}", batch.0),
     }
 }
 

@@ -27,7 +27,7 @@ use super::watcher::Watcher;
 use super::{FleetConfig, LOSSES, Loss, MapReport, Stage, Traffic, local, remote};
 use scheduler::{
     Account, AccountId, Action, Cause, Event, Failure, Identity, Machine, MemberId, MemberState, Process,
-    Scheduler, Shards, Shortage, Standing, Timeouts,
+    Reporter, Scheduler, Shards, Shortage, Standing, Timeouts,
 };
 
 /// Timeout for telling members that the job is finished.
@@ -258,6 +258,12 @@ impl Driver {
             Input::Expelled { member, identity, reason } => {
                 let members = self.members.values().map(|member| &member.identity);
                 self.expelled.add(&identity, &reason, members);
+                // Its process may have connected again meanwhile.
+                let is_present = |member: &&Member| member.desk.is_some();
+                let is_same = |member: &Member| member.identity.process == identity.process;
+                let present = self.members.iter().filter(|(_, member)| is_present(member));
+                let again = present.filter(|(_, member)| is_same(member)).map(|(&id, _)| id).next();
+                let member = again.unwrap_or(member);
                 self.decide(Event::MemberLost { member, cause: Cause::Expelled(reason) }, None);
             }
             Input::StatusAsked { reply } => {
@@ -390,10 +396,10 @@ impl Driver {
                     }
                     Action::Withdraw { member, lease } => events.extend(self.withdraw(member, lease)),
                     Action::Confirm { batch, task, replica } => self.confirm(batch, task, replica),
-                    Action::Accept { member, lease } => {
+                    Action::Accept { member, lease, refuted } => {
                         if let Some((answer, busy)) = answer.take() {
                             let batch = lease.batch;
-                            let only = self.accept(member, lease, answer, busy);
+                            let only = self.accept(member, lease, answer, busy, refuted);
                             events.extend(only.map(|only| Event::Backlog { batch, only: Some(only) }));
                         }
                     }
@@ -413,7 +419,7 @@ impl Driver {
                         }
                     }
                     Action::BatchDone { batch } => self.end(batch, None),
-                    Action::Fail { batch, failure } => self.end(batch, Some(failure)),
+                    Action::Fail { batch, failure, reporters } => self.end(batch, Some((failure, reporters))),
                 }
             }
         }
@@ -491,7 +497,14 @@ impl Driver {
     }
 
     /// Passes an answer on to the caller. If this makes the backlog full, returns the task whose answer is processed next.
-    fn accept(&mut self, id: MemberId, lease: LeaseId, answer: Answer, busy: Duration) -> Option<TaskIndex> {
+    fn accept(
+        &mut self,
+        id: MemberId,
+        lease: LeaseId,
+        answer: Answer,
+        busy: Duration,
+        refuted: Vec<Reporter>,
+    ) -> Option<TaskIndex> {
         let (shard, member) = (self.shard(lease), self.name(id));
         let witness = self.witness(id);
         let batch = self.batches.get_mut(&lease.batch)?;
@@ -511,7 +524,7 @@ impl Driver {
         let is_full = batch.backlog.add(answer.size());
         // The channel has room for all; the caller may have gone.
         let task = lease.task;
-        let _ = batch.progress.try_send(Progress::Answered { task, witness, answer });
+        let _ = batch.progress.try_send(Progress::Answered { task, witness, answer, refuted });
         batch.backlog.only().filter(|_| is_full)
     }
 
@@ -567,7 +580,7 @@ impl Driver {
         self.batches.remove(&batch)
     }
 
-    fn end(&mut self, batch: BatchId, failure: Option<Failure>) {
+    fn end(&mut self, batch: BatchId, failure: Option<(Failure, Vec<Reporter>)>) {
         let Some(Batch { span, progress, begun, mut report, traffic, .. }) = self.close(batch) else {
             return;
         };
@@ -576,9 +589,10 @@ impl Driver {
         (report.bytes_sent, report.bytes_received) = (sent - traffic.0, received - traffic.1);
         let end = match failure {
             None => Progress::Done(report),
-            Some(failure) => {
+            Some((failure, reporters)) => {
                 span.in_scope(|| warn!(%failure, "batch failed"));
-                Progress::Failed(failure, self.decisions.report(|member| self.name(member)))
+                let decisions = self.decisions.report(|member| self.name(member));
+                Progress::Failed { failure, reporters, decisions }
             }
         };
         // Room is never short; the caller may have gone.

@@ -20,7 +20,7 @@ use super::messages::{Input, Progress, Submission, clock};
 use super::tasks::{Register, Tasks};
 use super::watcher::Watcher;
 use super::{Compute, Effort, FleetError, Map, MapReport, Mismatch, Stage};
-use scheduler::{Account, Failure};
+use scheduler::{Account, Failure, Identity};
 
 /// The parts that all handles of a fleet share.
 #[derive(Clone)]
@@ -128,10 +128,10 @@ impl Handle {
         if self.is_cancelled() { Err(FleetError::Cancelled) } else { Ok(()) }
     }
 
-    /// Decides whose answer is wrong by the one that the job's own process computes, and expels those members. Returns an error unless all
-    /// are right.
+    /// Decides who is wrong by the answer that the job's own process computes, and expels those members. Returns an error if an answer is wrong,
+    /// or if there is none.
     fn judge(&self, stage: Stage, tasks: &dyn Tasks, doubt: Doubt, stop: &Stop) -> Result<(), FleetError> {
-        let Doubt { task, testimonies } = doubt;
+        let Doubt { task, testimonies, reporters } = doubt;
         let own = tasks.digest(task.index(), &self.0.link.compute, stop).map_err(|error| {
             if stop.is_requested() {
                 return FleetError::Cancelled;
@@ -143,24 +143,29 @@ impl Handle {
         let (right, wrong): (Vec<_>, Vec<_>) =
             testimonies.into_iter().partition(|testimony| testimony.digest == own);
         let [right, wrong] = [right, wrong].map(|of| of.into_iter().map(|of| of.witness).collect::<Vec<_>>());
-        if wrong.is_empty() {
+        let expel = |member, identity: &Identity, why: &str| {
+            let (identity, reason) = (identity.clone(), format!("{stage}: {why}"));
+            // A fleet that has stopped has no members.
+            let _ = self.0.link.tell(Input::Expelled { member, identity, reason });
+        };
+        for witness in &wrong {
+            expel(witness.id, &witness.identity, &format!("its answer to task {} was wrong", task.0));
+        }
+        for reporter in &reporters {
+            let why = format!("it reported that task {} cannot be computed, and it can", task.0);
+            expel(reporter.member, &reporter.identity, &why);
+        }
+        if wrong.is_empty() && !right.is_empty() {
             return Ok(());
         }
-        for witness in &wrong {
-            let reason = format!("{stage}: its answer to task {} was wrong", task.0);
-            // A fleet that has stopped has no members.
-            let _ = self.0.link.tell(Input::Expelled {
-                member: witness.id,
-                identity: witness.identity.clone(),
-                reason,
-            });
-        }
+        let ids = wrong.iter().map(|witness| witness.id).chain(reporters.iter().map(|by| by.member));
         let mismatch = Mismatch {
             task,
             is_mended: wrong.iter().all(|witness| witness.is_remote),
-            expelled: wrong.iter().map(|witness| witness.id.0).collect(),
+            expelled: ids.map(|id| id.0).collect(),
             right: right.into_iter().next().map(|witness| witness.name),
             wrong: wrong.into_iter().map(|witness| witness.name).collect(),
+            reported: reporters.into_iter().map(|reporter| reporter.name).collect(),
         };
         Err(FleetError::Audit { stage, mismatch })
     }
@@ -243,7 +248,11 @@ impl Handle {
                     audit.confirm(task);
                     n_replicas += 1;
                 }
-                Progress::Answered { task, witness, answer } => {
+                Progress::Answered { task, witness, answer, refuted } => {
+                    if !refuted.is_empty() {
+                        let doubt = audit.refute(task, &witness, &answer, refuted);
+                        self.judge(stage, &*tasks, doubt, &stop)?;
+                    }
                     let processed = |size, awaited| match backlog.take(size, awaited) {
                         true => link.tell(Input::RoomFreed { batch }),
                         false => Ok(()),
@@ -273,8 +282,16 @@ impl Handle {
                     effort.lock().unwrap_or_else(PoisonError::into_inner).add(n_tasks, n_replicas, &report);
                     return Ok(report);
                 }
-                Progress::Failed(failure, decisions) => {
+                Progress::Failed { failure, reporters, decisions } => {
                     caller.batch = None;
+                    if let (Failure::GivenUp { task, .. }, false) = (&failure, reporters.is_empty()) {
+                        let doubt = Doubt { task: *task, testimonies: Vec::new(), reporters };
+                        match self.judge(stage, &*tasks, doubt, &stop) {
+                            // The reports are right.
+                            Err(FleetError::Batch { .. }) => {}
+                            judged => judged?,
+                        }
+                    }
                     return Err(FleetError::Batch { stage, failure, decisions });
                 }
                 Progress::Cancelled => return Err(FleetError::Cancelled),

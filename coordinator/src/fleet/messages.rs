@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use scheduler::{Account, Event, Failure, Identity, Machine, MemberId};
+use scheduler::{Account, Event, Failure, Identity, Machine, MemberId, Reporter};
 use shared::work::lease::{BatchId, InstanceId, LeaseId, TaskIndex, max_leases};
 use shared::work::task::{Answer, ContentHash, Task};
 use tokio::sync::mpsc::error::TrySendError;
@@ -70,13 +70,13 @@ pub(super) enum Input {
         /// The batch.
         batch: BatchId,
     },
-    /// An answer of a remote member was wrong.
+    /// What a remote member said of a task was wrong.
     Expelled {
         /// The member, which may be gone.
         member: MemberId,
         /// Its identity.
         identity: Identity,
-        /// The reason, which names the answer.
+        /// The reason, which names the task.
         reason: String,
     },
     /// A request for the status of the fleet.
@@ -139,13 +139,22 @@ pub(super) enum Progress {
         witness: Witness,
         /// The answer.
         answer: Answer,
+        /// Workers to be judged by it: they reported that the task cannot be computed.
+        refuted: Vec<Reporter>,
     },
     /// There are events in the account's [`EventQueue`].
     Events,
     /// All tasks are answered.
     Done(MapReport),
-    /// The batch failed; with the last decisions of the scheduler, a line each.
-    Failed(Failure, Vec<String>),
+    /// The batch failed.
+    Failed {
+        /// Cause.
+        failure: Failure,
+        /// Workers to be judged: they reported that the task cannot be computed.
+        reporters: Vec<Reporter>,
+        /// The last decisions of the scheduler, a line each.
+        decisions: Vec<String>,
+    },
     /// The batch was cancelled.
     Cancelled,
 }

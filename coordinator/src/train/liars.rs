@@ -1,12 +1,13 @@
 //! Laws of jobs on fleets with a worker that lies: whatever it claims, the job has the result that it has without the worker, to the last bit,
-//! for every model and method; whose answer was wrong is expelled; and the job restarts at most twice.
+//! for every model and method; who was wrong is expelled; and the job restarts at most twice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use shared::grammar::ParamId;
 use shared::work::engine::{ComputeError, engine};
-use shared::work::task::{Answer, Fitted, Task};
+use shared::work::task::{Answer, Fitted, Task, Work};
 
 use super::group::Inputs;
 use super::laws::{all, came_to_with, folder, job, parse};
@@ -20,17 +21,17 @@ use crate::train::checkpoint::Checkpoints;
 /// A lie about an answer to a task.
 type Lie = fn(&Task, Answer) -> Result<Answer, ComputeError>;
 
-/// Lies by name, and whether they expel: a failure that is reported could be that of a machine with little memory.
-const LIES: [(&str, bool, Lie); 8] = [
-    ("a rule is missing", true, |_, answer| Ok(missing(answer, ParamId(0)))),
-    ("a string is missing", true, |task, answer| {
+/// Lies by name.
+const LIES: [(&str, Lie); 8] = [
+    ("a rule is missing", |_, answer| Ok(missing(answer, ParamId(0)))),
+    ("a string is missing", |task, answer| {
         let strings = task.language.as_ref().map(|of| of.lexicon.value.space(&of.grammar.value).strings());
         match strings.filter(|strings| !strings.is_empty()) {
             Some(strings) => Ok(missing(answer, ParamId(strings.start))),
             None => Ok(answer),
         }
     }),
-    ("items have no derivation", true, |_, mut answer| {
+    ("items have no derivation", |_, mut answer| {
         match &mut answer {
             Answer::Index(index) => index.unparsable = vec![0],
             Answer::Candidates(candidates) => candidates.unparsable = vec![0],
@@ -38,13 +39,13 @@ const LIES: [(&str, bool, Lie); 8] = [
         }
         Ok(answer)
     }),
-    ("no string covers a sentence", true, |_, mut answer| {
+    ("no string covers a sentence", |_, mut answer| {
         if let Answer::Missing(missing) = &mut answer {
             missing.clear();
         }
         Ok(answer)
     }),
-    ("the probability is zero", true, |_, mut answer| {
+    ("the probability is zero", |_, mut answer| {
         match &mut answer {
             Answer::Expectation(found) => found.log_z = f64::NEG_INFINITY,
             Answer::Collapsed(found) => found.expectation.log_z = f64::NEG_INFINITY,
@@ -54,17 +55,17 @@ const LIES: [(&str, bool, Lie); 8] = [
         }
         Ok(answer)
     }),
-    ("a sentence has no bound", true, |_, answer| match answer {
+    ("a sentence has no bound", |_, answer| match answer {
         Answer::Fitted(_) => Ok(Answer::Fitted(Fitted::Unbounded { sentence: 0 })),
         other => Ok(other),
     }),
-    ("a shard has one parameter fewer", true, |_, mut answer| {
+    ("a shard has one parameter fewer", |_, mut answer| {
         if let Answer::Index(index) = &mut answer {
             index.params.pop();
         }
         Ok(answer)
     }),
-    ("no task can be computed", false, |_, _| Err(ComputeError::NoGrammar)),
+    ("no task can be computed", |_, _| Err(ComputeError::NoGrammar)),
 ];
 
 fn missing(mut answer: Answer, param: ParamId) -> Answer {
@@ -110,7 +111,7 @@ fn no_claim_of_a_worker_changes_a_result() {
         let job = parse(&job(model, estimator), dir.path(), settings).unwrap();
         let inputs = Inputs::load(&job).unwrap();
         let (undisturbed, _) = came_to(&job, &inputs, &Inline::new(engine.clone()));
-        for (kind, &(name, expels, lie)) in LIES.iter().enumerate() {
+        for (kind, &(name, lie)) in LIES.iter().enumerate() {
             let lies = Arc::new(AtomicUsize::new(0));
             let listen = Some(Listen::at("127.0.0.1:0".parse().unwrap()));
             let config = FleetConfig {
@@ -137,12 +138,59 @@ fn no_claim_of_a_worker_changes_a_result() {
             assert!(restarts <= 2, "{case}: {restarts} restarts");
             // A lie that changes nothing is not noticed, such as the parameters of a shard that its method does not read.
             let n_expelled = fleet.status().losses.get("expelled").copied().unwrap_or_default();
-            assert!(n_expelled <= u64::from(expels && lies > 0), "{case}: {n_expelled} of {lies}");
+            assert!(n_expelled <= u64::from(lies > 0), "{case}: {n_expelled} of {lies}");
             assert_eq!(fleet.join(1, "a", lying.clone()).is_err(), n_expelled > 0, "{case}");
             expelled_by_kind[kind] += n_expelled;
         }
     }
-    for ((name, expels, _), n_expelled) in LIES.iter().zip(expelled_by_kind) {
-        assert_eq!(n_expelled > 0, *expels, "{name}");
+    for ((name, _), n_expelled) in LIES.iter().zip(expelled_by_kind) {
+        assert!(n_expelled > 0, "{name}");
     }
+}
+
+#[test]
+fn a_lone_worker_that_reports_failures_ends_no_job() {
+    let (dir, engine) = (folder(), engine());
+    for (model, estimator) in all() {
+        let job = parse(&job(model, estimator), dir.path(), &[]).unwrap();
+        let inputs = Inputs::load(&job).unwrap();
+        let (undisturbed, _) = came_to(&job, &inputs, &Inline::new(engine.clone()));
+        let listen = Some(Listen::at("127.0.0.1:0".parse().unwrap()));
+        let config =
+            FleetConfig { local_workers: 0, listen, compute: engine.clone(), ..FleetConfig::default() };
+        let fleet = Fleet::start(config).unwrap();
+        let failing: Compute = Arc::new(|_| Err(ComputeError::NoGrammar));
+        fleet.join(1, "a", failing.clone()).unwrap();
+        let (result, restarts) = std::thread::scope(|scope| {
+            let trained = scope.spawn(|| came_to(&job, &inputs, &fleet));
+            while fleet.status().losses.get("expelled") != Some(&1) && !trained.is_finished() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            fleet.join(2, "b", engine.clone()).unwrap();
+            trained.join().unwrap()
+        });
+        assert_eq!((result, restarts), (undisturbed, 1), "{model:?} {estimator:?}");
+        assert!(fleet.join(1, "a", failing).is_err());
+    }
+}
+
+#[test]
+fn a_failure_that_the_job_s_own_process_has_as_well_ends_the_job_and_expels_no_worker() {
+    let (dir, engine) = (folder(), engine());
+    let job = parse(&job(Model::Pcfg, Estimator::Em), dir.path(), &[]).unwrap();
+    let inputs = Inputs::load(&job).unwrap();
+    let failing: Compute = Arc::new(move |task| match &task.work {
+        Work::Index => Err(ComputeError::NoGrammar),
+        _ => engine(task),
+    });
+    let listen = Some(Listen::at("127.0.0.1:0".parse().unwrap()));
+    let config = FleetConfig { local_workers: 0, listen, compute: failing.clone(), ..FleetConfig::default() };
+    let fleet = Fleet::start(config).unwrap();
+    fleet.join(1, "a", failing.clone()).unwrap();
+    fleet.join(2, "b", failing).unwrap();
+    let (result, restarts) = came_to(&job, &inputs, &fleet);
+    let error = result.unwrap_err();
+    let reported = |worker: &str| error.contains(&format!("{worker} reported: the task names no grammar"));
+    assert!(reported("w1 (a)") && reported("w2 (b)"), "{error}");
+    assert_eq!((restarts, fleet.status().losses.get("expelled")), (0, None));
 }

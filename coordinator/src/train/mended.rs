@@ -45,7 +45,7 @@ impl Map for Audited {
             self.failures.set(self.failures.get() + 1);
             let (task, wrong) = (TaskIndex(last as u32), vec!["bob".to_owned()]);
             let (right, expelled) = (Some("alice".to_owned()), vec![self.failures.get() as u64]);
-            let mismatch = Mismatch { task, wrong, expelled, right, is_mended: true };
+            let mismatch = Mismatch { task, wrong, reported: vec![], expelled, right, is_mended: true };
             return Err(FleetError::Audit { stage, mismatch });
         }
         Ok(report)

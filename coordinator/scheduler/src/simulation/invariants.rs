@@ -8,6 +8,7 @@
 //! - While the backlog of answers is full, only the first open task begins.
 //! - A task and its replica go to different machines while there are several, and to different processes while there are several.
 //! - An answer of a worker that claims something has a replica if another worker could confirm it.
+//! - Workers are named to be judged if and only if three of their reports in a row were refuted, or a task is given up that they reported.
 //! - A failed task is assigned to a best candidate, and a task that is one failure short of poison goes alone.
 //! - A task has at most [`MOST_ATTEMPTS`] attempts.
 //!
@@ -31,7 +32,7 @@ use shared::work::lease::{BatchId, LeaseId, TaskIndex, max_leases};
 
 use crate::{
     Account, AccountId, Action, Broken, Cause, Event, Failure, Identity, MOST_ATTEMPTS, MOST_FAILURES,
-    Machine, MemberId, MemberState, Needs, POISON, Presence, Process, Scheduler, Timeouts,
+    Machine, MemberId, MemberState, Needs, POISON, Presence, Process, Reporter, Scheduler, Timeouts,
 };
 
 /// Content of a batch.
@@ -56,7 +57,7 @@ impl Made {
     }
 
     /// Whether no worker can compute the task.
-    fn is_bad(&self, task: TaskIndex) -> bool {
+    pub fn is_bad(&self, task: TaskIndex) -> bool {
         let original = Some(self.original(task));
         [self.impossible, self.deadly, self.endless].contains(&original)
     }
@@ -109,6 +110,17 @@ impl Page {
             kinship = kinship.max(is_same.max(u32::from(other.machine == worker.machine)));
         }
         kinship
+    }
+
+    /// Workers that reported that the task cannot be computed, the last one first.
+    fn reporters(&self, task: TaskIndex) -> Vec<&Identity> {
+        let mut reporters: Vec<&Identity> = Vec::new();
+        for Blamed { identity, .. } in self.blame_of(task).iter().rev().filter(|blamed| blamed.is_report) {
+            if reporters.iter().all(|known| known.process != identity.process) {
+                reporters.push(identity);
+            }
+        }
+        reporters
     }
 
     fn blame_of(&self, task: TaskIndex) -> &[Blamed] {
@@ -207,6 +219,8 @@ pub(super) struct Invariants {
     claims: bool,
     /// Processes with an accepted answer.
     proven: BTreeSet<Process>,
+    /// What became of the tasks that workers reported or answered, in the order of the answers; whether the worker was refuted.
+    verdicts: Vec<(Identity, bool)>,
     /// Open batches.
     batches: BTreeMap<BatchId, Page>,
     /// Whether enough members have been present at the same time.
@@ -225,6 +239,7 @@ impl Invariants {
             adopted: Vec::new(),
             claims: false,
             proven: BTreeSet::new(),
+            verdicts: Vec::new(),
             batches: BTreeMap::new(),
             assembled: false,
             paused: false,
@@ -253,6 +268,7 @@ impl Invariants {
         self.known.clear();
         self.workers.clear();
         self.proven.clear();
+        self.verdicts.clear();
         self.batches.clear();
         self.assembled = false;
     }
@@ -625,6 +641,7 @@ impl Invariants {
         &mut self,
         member: MemberId,
         lease: LeaseId,
+        refuted: &[Reporter],
         scheduler: &Scheduler,
     ) -> Result<Accepted, Broken> {
         let has_other = self.has_other_healthy(member, scheduler);
@@ -645,6 +662,29 @@ impl Invariants {
             return Err(format!("{lease} claims something, and no other worker is asked").into());
         }
         self.proven.insert(process);
+        self.verdicts.push((worker.clone(), false));
+        let reporters = if self.claims { Vec::new() } else { page.reporters(lease.task) };
+        let mut to_judge = BTreeSet::new();
+        for reporter in reporters.into_iter().filter(|reporter| reporter.process != process) {
+            self.verdicts.push((reporter.clone(), true));
+            let is_own = |own: fn(&Identity, &Identity) -> bool| {
+                let own = self.verdicts.iter().rev().filter(|(worker, _)| own(worker, reporter));
+                own.take_while(|(_, is_refuted)| *is_refuted).count() >= 3
+            };
+            if is_own(|one, other| one.process == other.process)
+                || is_own(|one, other| one.machine == other.machine)
+            {
+                to_judge.insert(reporter.process);
+                // A judgement counts as an answer, whatever comes of it.
+                self.verdicts.push((reporter.clone(), false));
+            }
+        }
+        let named: BTreeSet<Process> = refuted.iter().map(|reporter| reporter.identity.process).collect();
+        if named != to_judge {
+            return Err(
+                format!("{lease} is answered against {named:?}, to be judged are {to_judge:?}").into()
+            );
+        }
         page.answered_by.insert(lease.task, worker);
         page.free.remove(&lease.task);
         page.holders[lease.task.index()].clear();
@@ -676,8 +716,22 @@ impl Invariants {
                 let all = page.answered_by.len() == page.made.needs.len();
                 if all { Ok(()) } else { Err("a batch is done before all its tasks".into()) }
             }
-            Action::Fail { batch, failure } => {
+            Action::Fail { batch, failure, reporters } => {
                 let page = self.batches.remove(batch).ok_or("a batch that is not open fails")?;
+                let named: BTreeSet<Process> =
+                    reporters.iter().map(|reporter| reporter.identity.process).collect();
+                let reported = |task: TaskIndex| {
+                    page.reporters(task).iter().map(|by| by.process).collect::<BTreeSet<_>>() == named
+                };
+                let is_right = match failure {
+                    Failure::GivenUp { task, .. } => {
+                        reported(*task) || reported(page.made.replica_or_itself(*task))
+                    }
+                    _ => named.is_empty(),
+                };
+                if !is_right {
+                    return Err(format!("{batch:?} fails by other reports than those of {named:?}").into());
+                }
                 let is_hopeless = |task: &TaskIndex| {
                     let replicas = [*task, page.made.replica_or_itself(*task)];
                     replicas.into_iter().any(|task| self.is_hopeless(&page, task, scheduler))

@@ -1,7 +1,8 @@
 //! The environment of a simulated scheduler. Jobs of several users submit one batch after the other, pause, and are cancelled. Workers join,
 //! several on a machine; they compute, stall, get stuck, crash, leave and reconnect. Some threads that are stuck obey a withdrawal, some do
-//! not. Some workers lie: they claim something in their answers, answer twice, answer for others, report failures, and that they stopped what
-//! they still compute, and name leases that were never given to them. The network delays, reorders and repeats messages. The coordinator is stopped for a
+//! not. Some workers report that no task can be computed. Some lie: they claim something in their answers, answer twice, answer for others, report failures, and that they stopped what
+//! they still compute, name leases that were never given to them, and answer what cannot be computed. A worker that the scheduler names is
+//! judged, and expelled if it was wrong. The network delays, reorders and repeats messages. The coordinator is stopped for a
 //! while, or restarts.
 //!
 //! After every event the [`Invariants`] and [`Scheduler::check`] are checked. In large worlds only the members concerned are checked after
@@ -54,6 +55,7 @@ pub(super) struct Tally {
     impossible: u64,
     withdrawn: u64,
     adopted: u64,
+    expelled: u64,
     confirmed: u64,
     unconfirmed: u64,
     accepted: u64,
@@ -84,6 +86,7 @@ impl Tally {
         self.impossible += other.impossible;
         self.withdrawn += other.withdrawn;
         self.adopted += other.adopted;
+        self.expelled += other.expelled;
         self.confirmed += other.confirmed;
         self.unconfirmed += other.unconfirmed;
         self.accepted += other.accepted;
@@ -114,6 +117,7 @@ impl Tally {
             ("desertion", self.deserted),
             ("withdrawn leases", self.withdrawn),
             ("leases of earlier connections", self.adopted),
+            ("expelled workers", self.expelled),
             ("confirmed claims", self.confirmed),
             ("claims that no member could confirm", self.unconfirmed),
             ("impossible tasks", self.impossible),
@@ -144,6 +148,8 @@ impl Tally {
 struct Worker {
     slots: u32,
     lies: bool,
+    /// Whether it reports that no task can be computed.
+    fails: bool,
     /// Time until which it does nothing.
     stalled: Duration,
     /// Its current member.
@@ -532,8 +538,9 @@ impl World {
         self.next_worker += 1;
         let slots = self.rng.random_range(1..5);
         let kept = VecDeque::from([shard(self.rng.random_range(0..self.size.tasks))]);
-        let (lies, stalled, leases) = (self.rng.random_bool(0.1), Duration::ZERO, BTreeMap::new());
-        self.workers.insert(id, Worker { slots, lies, stalled, member: None, leases, kept });
+        let (lies, fails) = (self.rng.random_bool(0.1), self.rng.random_bool(0.1));
+        let (stalled, leases) = (Duration::ZERO, BTreeMap::new());
+        self.workers.insert(id, Worker { slots, lies, fails, stalled, member: None, leases, kept });
         self.plan(900..1100, Planned::Heartbeat(id));
         let fates = [
             (0.15, 20_000, Planned::Crash(id)),
@@ -750,6 +757,25 @@ impl World {
         Ok(())
     }
 
+    /// Expels the workers of these members, which may not come back.
+    fn expel(&mut self, members: impl Iterator<Item = MemberId>) -> Result<(), Broken> {
+        for member in members {
+            let Some(id) = self.worker_of.get(&member).copied() else { continue };
+            let Some(worker) = self.workers.get(&id) else { continue };
+            if !worker.lies && !worker.fails {
+                return Err(format!("the honest worker {id} is expelled").into());
+            }
+            self.tally.expelled += 1;
+            let member = worker.member;
+            self.workers.remove(&id);
+            if let Some(member) = member {
+                let cause = Cause::Expelled("it was wrong".into());
+                self.plan_event(0..300, Event::MemberLost { member, cause });
+            }
+        }
+        Ok(())
+    }
+
     /// Performs an action; returns the batch that it ends, if it ends one.
     fn follow(&mut self, action: &Action) -> Result<Option<BatchId>, Broken> {
         self.invariants.end(action, &self.scheduler)?;
@@ -767,9 +793,16 @@ impl World {
                 self.invariants.confirm(*batch, *task, *replica)?;
                 self.tally.confirmed += 1;
             }
-            Action::Accept { member, lease } => {
+            Action::Accept { member, lease, refuted } => {
                 let before = self.invariants.first_open(lease.batch);
-                match self.invariants.accept(*member, *lease, &self.scheduler)? {
+                let made = self.invariants.made(lease.batch);
+                let is_right = made.is_none_or(|made| made.impossible != Some(made.original(lease.task)));
+                if !refuted.is_empty() && is_right {
+                    self.expel(refuted.iter().map(|reporter| reporter.member))?;
+                } else if !refuted.is_empty() {
+                    self.expel([*member].into_iter())?;
+                }
+                match self.invariants.accept(*member, *lease, refuted, &self.scheduler)? {
                     Accepted::Task => {}
                     Accepted::Lone => self.tally.unconfirmed += 1,
                     Accepted::Pair { by_two: true } => self.tally.audited += 1,
@@ -795,7 +828,19 @@ impl World {
                 self.tally.done += 1;
                 return Ok(Some(*batch));
             }
-            Action::Fail { batch, failure } => {
+            Action::Fail { batch, failure, reporters } => {
+                let job = self.jobs.iter().position(|job| job.open == Some(*batch));
+                if let (Failure::GivenUp { task, .. }, Some(job), false) =
+                    (failure, job, reporters.is_empty())
+                    && !self.jobs[job].made.is_bad(*task)
+                {
+                    // The job goes on without these workers.
+                    self.expel(reporters.iter().map(|reporter| reporter.member))?;
+                    self.jobs[job].open = None;
+                    self.plan(0..20_000, Planned::Arrival);
+                    self.plan(0..2000, Planned::Submission(job));
+                    return Ok(None);
+                }
                 let count = match failure {
                     Failure::GivenUp { attempts, .. }
                         if attempts.iter().any(|attempt| matches!(attempt.how, Fault::Overdue(_))) =>
@@ -841,14 +886,16 @@ impl World {
     /// Plans the answer to a lease.
     fn reply(&mut self, worker: Option<u64>, member: MemberId, lease: LeaseId) {
         let state = worker.and_then(|id| self.workers.get(&id));
-        let (stalled, lies) = state.map_or((Duration::ZERO, false), |worker| (worker.stalled, worker.lies));
+        let (stalled, lies, fails) = state
+            .map_or((Duration::ZERO, false, false), |worker| (worker.stalled, worker.lies, worker.fails));
         let Some(made) = self.invariants.made(lease.batch) else { return };
         let original = Some(made.original(lease.task));
         let (is_impossible, is_claiming) = (made.impossible == original, made.claiming == original);
         let slow = if self.rng.random_bool(0.05) { 30_000 } else { 2000 };
         let busy = stalled.saturating_sub(self.now).as_millis() as u64;
         let claims = is_claiming || lies && self.rng.random_bool(0.5);
-        let answer = if is_impossible || lies && self.rng.random_bool(0.2) {
+        let is_made_up = is_impossible && lies && self.rng.random_bool(0.3);
+        let answer = if fails || is_impossible && !is_made_up || lies && self.rng.random_bool(0.2) {
             Event::Failed { member, lease, detail: "impossible".into(), is_certain: worker.is_none() }
         } else {
             Event::Answered { member, lease, claims }
