@@ -54,6 +54,7 @@ mod tasks;
 mod watcher;
 
 pub(crate) use audit::digest;
+pub use expulsion::{Expulsion, Expulsions};
 pub use fleet_events::{FleetEvent, Waiting};
 pub use handle::Handle;
 pub use inline::Inline;
@@ -93,6 +94,8 @@ pub struct FleetConfig {
     pub room: usize,
     /// Computation of local threads, and of the arbiter of audits where the job has no process of its own.
     pub compute: Compute,
+    /// Expelled workers, over the lives of several fleets.
+    pub expulsions: Expulsions,
 }
 
 impl Default for FleetConfig {
@@ -110,6 +113,7 @@ impl Default for FleetConfig {
             audit: 0.0,
             room: ROOM,
             compute: engine(),
+            expulsions: Expulsions::default(),
         }
     }
 }

@@ -22,6 +22,7 @@ pub mod acceptance;
 pub mod audit;
 mod controller;
 mod deletion;
+pub mod expulsions;
 pub mod job_log;
 mod job_runner;
 pub mod job_store;

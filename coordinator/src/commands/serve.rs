@@ -16,6 +16,7 @@ use crate::fleet::{Fleet, FleetConfig, engine_with};
 use crate::job_process::Processes;
 use crate::job_process::limits::{half_of_memory, raise_open_files};
 use crate::progress::{Progress, Style};
+use crate::service::expulsions;
 use crate::service::job_store::JobStore;
 use crate::service::leader_lease::Timeouts;
 use crate::service::rpc::JobsService;
@@ -119,7 +120,8 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
     // Signals are handled from the moment at which the service can be reached.
     let mut signals = runtime.block_on(async { Signals::listen() })?;
     let local_workers = config.local_workers;
-    let fleet = Fleet::start(FleetConfig { compute, ..config })?;
+    let expulsions = expulsions::open(job_store.open_place()?)?;
+    let fleet = Fleet::start(FleetConfig { compute, expulsions, ..config })?;
     let address = fleet.address().context("a fleet that listens has an address")?;
     let memory = args.job_memory.map_or_else(half_of_memory, |mebibytes| u64::from(mebibytes) << 20);
     let limits = Limits {

@@ -18,7 +18,7 @@ use tracing::{Span, debug, info, info_span, warn};
 use super::audit::Witness;
 use super::backlog::Backlog;
 use super::decisions::Decisions;
-use super::expulsion::Expelled;
+use super::expulsion::{Expelled, Expulsion};
 use super::fleet_events::{EventQueue, FleetEvent, Waiting};
 use super::messages::{Desk, Given, Input, Job, NotAdmitted, Order, Progress, Submission, clock};
 use super::status::{AccountStatus, FleetStatus, MemberInfo, OldestLease};
@@ -99,6 +99,8 @@ struct Driver {
     tally: Tally,
     decisions: Decisions,
     expelled: Expelled,
+    /// Keeps expulsions for the next fleet.
+    keep: Arc<dyn Fn(Expulsion) + Send + Sync>,
     /// Set when the job is finished: the deadline for members to leave, and the channel to confirm the end.
     farewell: Option<(Instant, oneshot::Sender<()>)>,
 }
@@ -201,7 +203,8 @@ impl Driver {
             traffic,
             tally: Tally::default(),
             decisions: Decisions::default(),
-            expelled: Expelled::default(),
+            expelled: Expelled::by(&config.expulsions.earlier),
+            keep: config.expulsions.keep.clone(),
             farewell: None,
         }
     }
@@ -257,7 +260,7 @@ impl Driver {
             }
             Input::Expelled { member, identity, reason } => {
                 let members = self.members.values().map(|member| &member.identity);
-                self.expelled.add(&identity, &reason, members);
+                (self.keep)(self.expelled.add(&identity, &reason, members));
                 // Its process may have connected again meanwhile.
                 let is_present = |member: &&Member| member.desk.is_some();
                 let is_same = |member: &Member| member.identity.process == identity.process;

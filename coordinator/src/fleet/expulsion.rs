@@ -3,13 +3,73 @@
 //! A wrong answer expels its process. It is also counted against the machine: a second wrong process of a machine, or a first one with a
 //! certificate, closes the machine to new processes. Its processes that had joined by then stay, and may reconnect; each is judged by its own
 //! answers, since honest workers may share a machine, and the address of a gateway.
+//!
+//! Every expulsion is also a value, [`Expulsion`], for a service that keeps them and begins with those of the service before.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use scheduler::{Identity, Machine, Process};
+use scheduler::{Identity, Machine, MemberId, Process};
+use serde::{Deserialize, Serialize};
+use shared::work::lease::InstanceId;
 
 /// Maximum numbers of expelled processes and of their machines; beyond it an old one is dropped for each new one.
 const MOST: usize = 4096;
+
+/// An expulsion, to be kept. Processes are named by their ids, in hexadecimal.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Expulsion {
+    /// The machine of the process.
+    pub machine: String,
+    /// Why it was expelled.
+    pub reason: String,
+    /// The process, if it had an id.
+    pub process: Option<String>,
+    /// Processes of this machine that had joined.
+    pub beside: Vec<String>,
+}
+
+/// Expulsions that outlast a fleet.
+#[derive(Clone)]
+pub struct Expulsions {
+    /// Those of fleets before.
+    pub earlier: Vec<Expulsion>,
+    /// Keeps a new one. It must not wait.
+    pub keep: Arc<dyn Fn(Expulsion) + Send + Sync>,
+}
+
+impl Default for Expulsions {
+    fn default() -> Expulsions {
+        Expulsions { earlier: Vec::new(), keep: Arc::new(|_| {}) }
+    }
+}
+
+impl Expulsion {
+    fn new<'a>(identity: &Identity, reason: &str, members: impl Iterator<Item = &'a Identity>) -> Expulsion {
+        let beside = members.filter(|member| member.machine == identity.machine);
+        Expulsion {
+            machine: identity.machine.0.to_string(),
+            reason: reason.to_owned(),
+            process: id(identity.process),
+            beside: beside.filter_map(|member| id(member.process)).collect(),
+        }
+    }
+}
+
+/// The id of a process, in hexadecimal; one without id is none that could come back.
+fn id(process: Process) -> Option<String> {
+    match process {
+        Process::Named(InstanceId(id)) => Some(format!("{:032x}", u128::from_be_bytes(id))),
+        Process::Unnamed(_) => None,
+    }
+}
+
+/// The process with that id.
+fn process(id: &str) -> Option<Process> {
+    let id = u128::from_str_radix(id, 16).ok()?;
+    Some(Process::Named(InstanceId(id.to_be_bytes())))
+}
 
 /// Expelled workers with their reasons.
 #[derive(Default)]
@@ -28,20 +88,36 @@ struct WrongMachine {
 }
 
 impl Expelled {
-    /// Expels a worker. `members` are the identities of all workers that have joined.
+    /// The workers that `earlier` fleets expelled.
+    pub fn by(earlier: &[Expulsion]) -> Expelled {
+        let mut expelled = Expelled::default();
+        for (at, Expulsion { machine, reason, process: id, beside }) in earlier.iter().enumerate() {
+            // No member has such an id, from which those of processes without a name are made.
+            let unnamed = Process::Unnamed(MemberId(u64::MAX - at as u64));
+            let machine = Machine(machine.as_str().into());
+            let identity = |process| Identity { process, machine: machine.clone() };
+            let members: Vec<Identity> = beside.iter().filter_map(|id| process(id)).map(identity).collect();
+            let wrong = identity(id.as_deref().and_then(process).unwrap_or(unnamed));
+            expelled.add(&wrong, reason, members.iter());
+        }
+        expelled
+    }
+
+    /// Expels a worker. Returns what is to be kept of it. `members` are the identities of all workers that have joined.
     pub fn add<'a>(
         &mut self,
         identity: &Identity,
         reason: &str,
-        members: impl Iterator<Item = &'a Identity>,
-    ) {
+        members: impl Iterator<Item = &'a Identity> + Clone,
+    ) -> Expulsion {
+        let kept = Expulsion::new(identity, reason, members.clone());
         let Identity { process, machine } = identity;
         make_room(&mut self.processes);
         self.processes.insert(*process, reason.to_owned());
         make_room(&mut self.machines);
         let state = self.machines.entry(machine.clone()).or_default();
         if state.closed.is_some() {
-            return;
+            return kept;
         }
         state.wrong.insert(*process);
         let most = if machine.has_certificate() { 1 } else { 2 };
@@ -50,6 +126,7 @@ impl Expelled {
             let reason = format!("{reason}; no new process of its machine is admitted");
             state.closed = Some((members.map(|member| member.process).collect(), reason));
         }
+        kept
     }
 
     /// Why the worker was expelled, if it was.
@@ -70,8 +147,6 @@ fn make_room<K: Ord, V>(entries: &mut BTreeMap<K, V>) {
 
 #[cfg(test)]
 mod tests {
-    use shared::work::lease::InstanceId;
-
     use super::*;
 
     fn worker(process: u128, machine: &Machine) -> Identity {
@@ -116,6 +191,28 @@ mod tests {
             Some("wrong; no new process of its machine is admitted")
         );
         assert_eq!((expelled.reason(&beside), expelled.reason(&worker(3, &other))), (None, None));
+    }
+
+    #[test]
+    fn expulsions_that_are_kept_expel_the_same_workers() {
+        let (machine, certified) = (Machine("10.0.0.7".into()), Machine::certified("w1"));
+        let unnamed = Identity { process: Process::Unnamed(MemberId(0)), machine: machine.clone() };
+        let members = [worker(1, &machine), worker(2, &machine), worker(3, &certified), unnamed.clone()];
+        let (mut expelled, mut kept) = (Expelled::default(), Vec::new());
+        let all = || [&machine, &certified].into_iter().flat_map(|on| (1..5).map(|of| worker(of, on)));
+        for wrong in [&members[0], &unnamed, &members[2]] {
+            kept.push(expelled.add(wrong, "wrong", members.iter()));
+            let lines = serde_json::to_string(&kept).unwrap();
+            let again = Expelled::by(&serde_json::from_str::<Vec<Expulsion>>(&lines).unwrap());
+            for worker in all() {
+                assert_eq!(again.reason(&worker), expelled.reason(&worker), "{worker:?} after {lines}");
+            }
+        }
+        assert_eq!(
+            all().filter(|worker| expelled.reason(worker).is_some()).count(),
+            7,
+            "all but one that stays"
+        );
     }
 
     #[test]

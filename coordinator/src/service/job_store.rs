@@ -9,6 +9,7 @@
 //!         scene.json  the view of the job when it ended
 //!         out/        its output folder, as `train` makes it
 //! next-id             the id of the next job
+//! expelled.jsonl      expelled workers (`expulsions`)
 //! audit.jsonl         who did what
 //! ```
 //!

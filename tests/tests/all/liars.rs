@@ -278,6 +278,39 @@ fn a_doubted_task_is_judged_by_the_process_of_its_job() {
     assert_eq!(service.job(&folder, &id)["parameters_sha256"], alone.digest());
 }
 
+#[test]
+fn an_expelled_worker_stays_out_over_a_restart_until_its_line_is_removed() {
+    let folder = folder();
+    let mut service = Serving::start(&folder, &[]);
+    let id = service.grammaton(&folder, &["submit", "em.toml"]);
+    let failing: Compute = Arc::new(|_| Err(ComputeError::NoGrammar));
+    let refused = |service: &Serving| {
+        let liar = start_worker(service, "liar", None, failing.clone());
+        eventually(&|| format!("{}\n{}", service.log(), service.job(&folder, &id)), || liar.is_finished());
+        liar.join().unwrap().unwrap_err().to_string()
+    };
+    let cannot = |error: &str| error.contains("reported that task") && error.contains("and it can");
+    for _ in 0..2 {
+        let error = refused(&service);
+        assert!(cannot(&error) && !error.contains("no new process"), "{error}");
+    }
+    // The second one has closed the machine.
+    let list = folder.path("store").join("expelled.jsonl");
+    eventually(&|| service.log(), || fs::read_to_string(&list).unwrap().lines().count() == 2);
+    service.stop();
+    service.begin();
+    let error = refused(&service);
+    assert!(cannot(&error) && error.contains("no new process of its machine is admitted"), "{error}");
+    service.stop();
+    fs::remove_file(&list).unwrap();
+    service.begin();
+    let _honest = start_worker(&service, "alice", None, engine());
+    let job = || service.job(&folder, &id);
+    eventually(&|| format!("{}\n{}", service.log(), job()), || job()["state"] == "done");
+    folder.grammaton(&["train", "em.toml", "--quiet", "--out", "alone"]);
+    assert_eq!(job()["parameters_sha256"], Trained::read(&folder.path("alone")).digest());
+}
+
 /// Prints the table of `docs/results/cluster.md`.
 #[test]
 #[ignore = "a measurement"]
