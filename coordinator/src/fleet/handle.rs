@@ -214,7 +214,9 @@ impl Handle {
     ) -> Result<MapReport, FleetError> {
         let Inner { link, account, events, n_batches, audits_all, effort, .. } = &*self.0;
         let n_tasks = tasks.len();
-        let share = if audits_all.load(Ordering::Relaxed) { 1.0 } else { link.audit };
+        // All later tasks of a shard are made by its index, and another set of parameters is as plausible.
+        let audits_all = audits_all.load(Ordering::Relaxed) || stage == Stage::Index && link.audit > 0.0;
+        let share = if audits_all { 1.0 } else { link.audit };
         let replicas = Replicas::choose(n_tasks, share, n_batches.fetch_add(1, Ordering::Relaxed));
         let mut n_replicas = replicas.len();
         let mut audit = Audit::new(replicas.clone());

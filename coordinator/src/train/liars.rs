@@ -99,6 +99,67 @@ fn came_to(job: &Job, inputs: &Inputs, fleet: &dyn Map) -> (Result<String, Strin
     (result.map(|outcome| came_to_with(&outcome)).map_err(|error| format!("{error:#}")), restarts.0)
 }
 
+/// Trains beside a worker that lies and two that do not, and checks the result; returns the number of expelled workers.
+fn beside(
+    job: &Job,
+    inputs: &Inputs,
+    lie: Lie,
+    audit: f64,
+    undisturbed: &Result<String, String>,
+    case: &str,
+) -> u64 {
+    let (engine, lies) = (engine(), Arc::new(AtomicUsize::new(0)));
+    let listen = Some(Listen::at("127.0.0.1:0".parse().unwrap()));
+    let (min_members, compute) = (3, engine.clone());
+    let config =
+        FleetConfig { local_workers: 0, min_members, listen, audit, compute, ..FleetConfig::default() };
+    let fleet = Fleet::start(config).unwrap();
+    let (told, honest) = (lies.clone(), engine.clone());
+    let lying: Compute = Arc::new(move |task| {
+        let answer = honest(task)?;
+        let lie = lie(task, answer.clone());
+        told.fetch_add(usize::from(lie.as_ref() != Ok(&answer)), Ordering::Relaxed);
+        lie
+    });
+    for (process, machine, compute) in [(1, "a", &lying), (2, "b", &engine), (3, "c", &engine)] {
+        fleet.join(process, machine, compute.clone()).unwrap();
+    }
+    let (result, restarts) = came_to(job, inputs, &fleet);
+    let lies = lies.load(Ordering::Relaxed);
+    assert_eq!(result, *undisturbed, "{case}");
+    assert!(restarts <= 2, "{case}: {restarts} restarts");
+    // A lie that changes nothing is not noticed, such as the parameters of a shard that its method does not read.
+    let n_expelled = fleet.status().losses.get("expelled").copied().unwrap_or_default();
+    assert!(n_expelled <= u64::from(lies > 0), "{case}: {n_expelled} of {lies}");
+    assert_eq!(fleet.join(1, "a", lying).is_err(), n_expelled > 0, "{case}");
+    n_expelled
+}
+
+#[test]
+fn with_audits_no_plausible_index_changes_a_result() {
+    let dir = folder();
+    let lie: Lie = |task, mut answer| {
+        if let (Answer::Index(index), Some(of)) = (&mut answer, &task.language) {
+            let n_params = of.lexicon.value.space(&of.grammar.value).n_params() as u32;
+            let other = (0..n_params).map(ParamId).find(|param| index.params.binary_search(param).is_err());
+            if let (Some(last), Some(other)) = (index.params.last_mut(), other) {
+                *last = other;
+            }
+            index.params.sort_unstable();
+        }
+        Ok(answer)
+    };
+    let mut n_expelled = 0;
+    for (model, estimator) in all() {
+        let job = parse(&job(model, estimator), dir.path(), &[]).unwrap();
+        let inputs = Inputs::load(&job).unwrap();
+        let (undisturbed, _) = came_to(&job, &inputs, &Inline::new(engine()));
+        let case = format!("{model:?} {estimator:?}");
+        n_expelled += beside(&job, &inputs, lie, 0.01, &undisturbed, &case);
+    }
+    assert!(n_expelled > 0);
+}
+
 #[test]
 fn no_claim_of_a_worker_changes_a_result() {
     let (dir, engine) = (folder(), engine());
@@ -112,35 +173,8 @@ fn no_claim_of_a_worker_changes_a_result() {
         let inputs = Inputs::load(&job).unwrap();
         let (undisturbed, _) = came_to(&job, &inputs, &Inline::new(engine.clone()));
         for (kind, &(name, lie)) in LIES.iter().enumerate() {
-            let lies = Arc::new(AtomicUsize::new(0));
-            let listen = Some(Listen::at("127.0.0.1:0".parse().unwrap()));
-            let config = FleetConfig {
-                local_workers: 0,
-                min_members: 3,
-                listen,
-                compute: engine.clone(),
-                ..FleetConfig::default()
-            };
-            let fleet = Fleet::start(config).unwrap();
-            let (told, honest) = (lies.clone(), engine.clone());
-            let lying: Compute = Arc::new(move |task| {
-                let answer = honest(task)?;
-                let lie = lie(task, answer.clone());
-                told.fetch_add(usize::from(lie.as_ref() != Ok(&answer)), Ordering::Relaxed);
-                lie
-            });
-            for (process, machine, compute) in [(1, "a", &lying), (2, "b", &engine), (3, "c", &engine)] {
-                fleet.join(process, machine, compute.clone()).unwrap();
-            }
-            let (result, restarts) = came_to(&job, &inputs, &fleet);
-            let (lies, case) = (lies.load(Ordering::Relaxed), format!("{model:?} {estimator:?}: {name}"));
-            assert_eq!(result, undisturbed, "{case}");
-            assert!(restarts <= 2, "{case}: {restarts} restarts");
-            // A lie that changes nothing is not noticed, such as the parameters of a shard that its method does not read.
-            let n_expelled = fleet.status().losses.get("expelled").copied().unwrap_or_default();
-            assert!(n_expelled <= u64::from(lies > 0), "{case}: {n_expelled} of {lies}");
-            assert_eq!(fleet.join(1, "a", lying.clone()).is_err(), n_expelled > 0, "{case}");
-            expelled_by_kind[kind] += n_expelled;
+            let case = format!("{model:?} {estimator:?}: {name}");
+            expelled_by_kind[kind] += beside(&job, &inputs, lie, 0.0, &undisturbed, &case);
         }
     }
     for ((name, _), n_expelled) in LIES.iter().zip(expelled_by_kind) {
