@@ -49,6 +49,8 @@ pub mod stream;
 pub mod test;
 pub mod text;
 pub mod trees;
+#[cfg(test)]
+mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;

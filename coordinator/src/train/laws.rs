@@ -7,13 +7,6 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::json;
-use shared::forest::Prepared;
-use shared::grammar::SymbolId;
-use shared::grammar::groups::Groups;
-use shared::models::decode::{Decode, decode};
-use shared::models::pcfg::{map_em, vb};
-use shared::models::{self, Params, Trained};
-use shared::work::shard::Shard;
 
 use super::group::Inputs;
 use super::train;
@@ -26,7 +19,6 @@ use crate::metrics::{MBR_VOTE, PointSummary};
 use crate::model::parameters_sha256;
 use crate::outcome::Outcome;
 use crate::train::checkpoint::Checkpoints;
-use crate::train::spill::Kept;
 
 const WORDS: &str = "ab abc ab\nabc ba ab\nba ba\ncab ab\nabc cab\nab ab ba\nba abc\ncab ba ab\n";
 const RULES: &str = "1 1 Sentence --> Word\n1 1 Sentence --> Word Sentence\n1 1 Word --> Stem\n1 1 Word --> Stem Suffix\n\
@@ -451,79 +443,4 @@ fn parameters_of_every_model_and_method_are_pinned() {
     };
     let found: Vec<String> = all().map(digest).collect();
     assert_eq!(found, DIGESTS, "of {:?}", all().collect::<Vec<_>>());
-}
-
-/// Σ log Z of the sentences of a job under the weights of a model.
-fn log_likelihood(inputs: &Inputs, model: &models::Model) -> f64 {
-    let prepared = Prepared::new(model.grammar.clone(), model.lexicon.clone());
-    let with = Decode {
-        weights: model.decoding_weights(),
-        segments: Vec::new(),
-        decoders: Vec::new(),
-        trees: false,
-        open: false,
-    };
-    let of_shard = |shard: &Kept<Shard>| {
-        let Shard::Sentences(sentences) = &*shard.value().unwrap() else { panic!("a shard of sentences") };
-        let tokens: Vec<&[SymbolId]> = sentences.iter().map(|sentence| &sentence.tokens[..]).collect();
-        let decoded = decode(&prepared, &with, &tokens).unwrap();
-        let log_z = sentences.iter().zip(decoded).map(|(of, found)| f64::from(of.multiplicity) * found.log_z);
-        log_z.sum::<f64>()
-    };
-    inputs.first().text.shards.iter().map(of_shard).sum()
-}
-
-/// Law: the model that is written has the parameters after the update of its last round, one step beyond the bound that is printed last: its
-/// own bound is that of the next round.
-#[test]
-fn written_parameters_are_those_after_the_last_update() {
-    let dir = folder();
-    let mut n_checked = 0;
-    for (model, estimator) in all().filter(|(model, _)| matches!(model, Model::Pcfg | Model::Dmv)) {
-        if !matches!(estimator, Estimator::Em | Estimator::MapEm | Estimator::Vb | Estimator::VbEm) {
-            continue;
-        }
-        for rounds in [1, 2, 4] {
-            let after = |rounds: usize| {
-                let set = [format!("inference.max_rounds={rounds}"), "inference.tolerance=0".to_owned()];
-                let job = parse(&job(model, estimator), dir.path(), &set).unwrap();
-                (Inputs::load(&job).unwrap(), run(&job).unwrap())
-            };
-            let ((inputs, written), (_, next)) = (after(rounds), after(rounds + 1));
-            let Trained::Grammar(learned) = &written.model else { panic!("a model of a grammar") };
-            let Params::Pcfg(params) = &learned.params else { panic!("a PCFG") };
-            let groups = Groups::new(&learned.grammar, &learned.lexicon);
-            let log_z = log_likelihood(&inputs, learned);
-            let (estimate, weights) = (&params.estimate, &params.weights);
-            let bound = match estimator {
-                Estimator::Em => log_z,
-                Estimator::MapEm => map_em::bound(&groups, estimate, weights, log_z),
-                _ => vb::bound(&groups, estimate, log_z),
-            };
-            let expected = next.bound.unwrap();
-            assert!(
-                (bound - expected).abs() < 1e-9 * expected.abs(),
-                "{model:?} {estimator:?}: {bound}, {expected}"
-            );
-            assert_ne!(written.bound, next.bound, "{model:?} {estimator:?}, {rounds} rounds");
-
-            // Probabilities are printed as they are used.
-            if params.is_point {
-                let text = crate::model::grammar_text(&written.model);
-                let printed =
-                    text.lines().filter_map(|line| line.strip_prefix("# ")?.split_once(' ')?.0.parse().ok());
-                let printed: Vec<f64> = printed.collect();
-                let used = &weights[learned.grammar.space().rules()];
-                assert_eq!(printed.len(), used.len());
-                for (printed, used) in printed.iter().zip(used) {
-                    assert!(
-                        (printed - used.to_f64()).abs() <= 1e-6 * used.to_f64(),
-                        "{model:?} {estimator:?}"
-                    );
-                }
-            }
-            n_checked += 1;
-        }
-    }
-    assert!(n_checked >= 21, "{n_checked}");
 }

@@ -458,7 +458,7 @@ const TOLERANCE: f64 = 1e-5;
 /// Tolerance of latent annotations: 0, as subtypes that are nearly alike hardly move in the first rounds.
 const ANNOTATION_TOLERANCE: f64 = 0.0;
 /// Pseudo-count of every split rule, unless the job says another.
-const ANNOTATION_ALPHA: f64 = 0.01;
+pub(super) const ANNOTATION_ALPHA: f64 = 0.01;
 
 /// The temperatures of a run.
 fn anneal(inference: &InferenceTable) -> Anneal {
