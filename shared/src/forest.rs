@@ -62,13 +62,33 @@ pub struct Forest {
 /// A sentence with more derivations than a forest can hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "a sentence of {n_tokens} symbols has too many derivations, which would take more than {} MiB; split the sentence, or give the \
-     grammar fewer rules that derive the same",
-    MAX_FOREST >> 20
+    "a sentence of {n_tokens} symbols has too many derivations, which would take more than {} MiB; {}",
+    limit >> 20,
+    match self.is_everywhere() {
+        true => "split the sentence, or give the grammar fewer rules that derive the same",
+        false => "this process has no more for forests (--memory)",
+    }
 )]
 pub struct TooAmbiguous {
     /// Symbols of the sentence.
     pub n_tokens: usize,
+    /// Bytes that a forest may take in this process, at most [`MAX_FOREST`].
+    pub limit: usize,
+}
+
+impl TooAmbiguous {
+    /// Whether every process refuses the sentence, so that its shard has results without it.
+    pub fn is_everywhere(&self) -> bool {
+        self.limit >= MAX_FOREST
+    }
+
+    /// `None` in the place of a sentence that every process refuses; an error if another process may have more memory.
+    pub(crate) fn or_none<T>(found: Result<Option<T>, TooAmbiguous>) -> Result<Option<T>, TooAmbiguous> {
+        match found {
+            Err(too_ambiguous) if too_ambiguous.is_everywhere() => Ok(None),
+            found => found,
+        }
+    }
 }
 
 /// Upper bound of the bytes that a forest takes while it is found, folded and read, from the edges and the spans with a symbol that are

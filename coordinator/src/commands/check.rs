@@ -18,12 +18,12 @@ use crate::human::{bytes, duration};
 use crate::job::Job;
 use crate::streams::{self, tell};
 use crate::train::group::Inputs;
-use crate::train::prepare::underivable;
+use crate::train::prepare::without_forest;
 
 /// Arguments of `check`.
 #[derive(clap::Args, Debug)]
 #[command(
-    after_help = "Exit codes: 0 the job can be trained, 1 the grammar cannot derive some sentences, which are listed, 2 the job or an input file is invalid.\n\n\
+    after_help = "Exit codes: 0 the job can be trained, 1 some sentences, which are listed, cannot be derived or in too many ways, 2 the job or an input file is invalid.\n\n\
     Examples:\n\
     \x20 grammaton check job.toml\n\
     \x20 grammaton check job.toml --set inference.method=hastings --no-estimate"
@@ -50,6 +50,8 @@ struct Report {
     notices: Vec<String>,
     /// File, line and text of each sentence without a derivation.
     underivable: Vec<String>,
+    /// Sentences with more derivations than a forest can hold, as `FILE:LINE: text: reason`.
+    too_ambiguous: Vec<String>,
     estimate: Option<Estimate>,
 }
 
@@ -79,27 +81,33 @@ pub fn run(args: &Args) -> Result<Answer> {
         inputs => (inputs?, Vec::new()),
     };
     let fleet = Fleet::start(FleetConfig::default())?;
+    let mut too_many = Vec::new();
     for group in &inputs.groups {
-        found.extend(underivable(&fleet.handle(), &group.input)?);
+        let [of_group, more] = without_forest(&fleet.handle(), &group.input)?;
+        found.extend(of_group);
+        too_many.extend(more);
     }
     fleet.shutdown();
-    found.sort();
-    found.dedup(); // groups of a grid read the same corpus
+    let [underivable, too_ambiguous] = [found, too_many].map(|mut found: Vec<(u32, String)>| {
+        found.sort();
+        found.dedup(); // groups of a grid read the same corpus
+        found.into_iter().map(|(_, described)| described).collect::<Vec<_>>()
+    });
     let notices = [&job.notices[..], &inputs.notices()].concat();
     drop(inputs);
-    let estimate = match found.is_empty() && !args.no_estimate {
+    let can_be_trained = underivable.is_empty() && too_ambiguous.is_empty();
+    let estimate = match can_be_trained && !args.no_estimate {
         true => Some(estimate(&job.with_likely_grammars(), &folder)?),
         false => None,
     };
-    let underivable = found.into_iter().map(|(_, described)| described).collect();
-    let report = Report { settings: job.to_toml(), notices, underivable, estimate };
+    let report = Report { settings: job.to_toml(), notices, underivable, too_ambiguous, estimate };
     if args.json {
         streams::show_json(&report)?;
     } else {
         report.notices.iter().for_each(|notice| tell(&format!("notice: {notice}")));
         streams::show(&text(&report))?;
     }
-    Ok(if report.underivable.is_empty() { Answer::Yes } else { Answer::No })
+    Ok(if can_be_trained { Answer::Yes } else { Answer::No })
 }
 
 /// Rounds after the first that are measured.
@@ -137,13 +145,17 @@ fn peak_memory() -> Option<u64> {
 
 fn text(report: &Report) -> String {
     let mut lines = vec![report.settings.trim_end().to_owned(), String::new()];
-    if !report.underivable.is_empty() {
-        let sentences = match report.underivable.len() {
+    let kinds = [
+        ("the grammar cannot derive", &report.underivable),
+        ("too many derivations for a forest have", &report.too_ambiguous),
+    ];
+    for (kind, sentences) in kinds.into_iter().filter(|(_, sentences)| !sentences.is_empty()) {
+        let n = match sentences.len() {
             1 => "1 sentence".to_owned(),
             n => format!("{n} sentences"),
         };
-        lines.push(format!("the grammar cannot derive {sentences}:"));
-        lines.extend(report.underivable.iter().map(|sentence| format!("  {sentence}")));
+        lines.push(format!("{kind} {n}:"));
+        lines.extend(sentences.iter().map(|sentence| format!("  {sentence}")));
     }
     if let Some(estimate) = &report.estimate {
         let Estimate { cores, rounds, preparing_cpu_seconds, round_cpu_seconds, seconds, peak_bytes } =

@@ -9,7 +9,7 @@ use shared::grammar::Grammar;
 use super::held_out::HeldOutShards;
 use super::input::Input;
 use super::plan::Plan;
-use super::prepare::underivable_lines;
+use super::prepare::lines_without_forest;
 use crate::fleet::Inline;
 use crate::job::{Job, OnUnparsable};
 
@@ -35,7 +35,7 @@ impl Inputs {
         let load = |(points, job): (Vec<usize>, Job)| {
             let mut input = Input::load(&job)?;
             if job.corpus.on_unparsable == OnUnparsable::Skip {
-                let lines = underivable_lines(&Inline::default(), &input)?;
+                let lines = lines_without_forest(&Inline::default(), &input)?;
                 if !lines.is_empty() {
                     input = Input::load_without(&job, &lines)?;
                 }

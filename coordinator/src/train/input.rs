@@ -12,6 +12,7 @@ use shared::grammar::syntax::{Notice, NoticeKind};
 use shared::grammar::tree::Tree;
 use shared::grammar::unsegmented::unsegmented;
 use shared::grammar::{Grammar, SUBSTRINGS, SymbolId};
+use shared::limits::MAX_FOREST;
 use shared::models::logistic_normal::Multinomials;
 use shared::models::{Model, Trained};
 use shared::num::Noise;
@@ -92,35 +93,68 @@ pub enum Given {
     Model(Box<Model>),
 }
 
-/// Sentences that are skipped, as the grammar cannot derive them.
+/// Lines of the corpus with sentences that have no forest.
+#[derive(Default)]
+pub struct WithoutForest {
+    /// Lines that the grammar cannot derive.
+    pub underivable: BTreeSet<u32>,
+    /// Lines that it derives in more ways than a forest can hold.
+    pub too_ambiguous: BTreeSet<u32>,
+}
+
+impl WithoutForest {
+    /// Whether there is no such line.
+    pub fn is_empty(&self) -> bool {
+        self.underivable.is_empty() && self.too_ambiguous.is_empty()
+    }
+
+    fn contains(&self, line: u32) -> bool {
+        self.underivable.contains(&line) || self.too_ambiguous.contains(&line)
+    }
+}
+
+/// Sentences that are skipped, as the grammar cannot derive them, or in too many ways.
 #[derive(Default)]
 struct Skipped {
     /// Positions among all sentences, ascending.
     positions: Vec<usize>,
+    underivable: Counted,
+    too_ambiguous: Counted,
+}
+
+/// Sentences skipped for the same reason.
+#[derive(Default)]
+struct Counted {
+    n: usize,
     /// Line and text of the first one.
     first: Option<(u32, String)>,
 }
 
 impl Skipped {
-    fn n(&self) -> usize {
-        self.positions.len()
-    }
-
     /// Adds the sentence at `at` of a block, which is at `position` among all.
-    fn add(&mut self, block: &Corpus, at: usize, position: usize) {
+    fn add(&mut self, block: &Corpus, at: usize, position: usize, is_too_ambiguous: bool) {
         self.positions.push(position);
-        self.first
+        let reason = if is_too_ambiguous { &mut self.too_ambiguous } else { &mut self.underivable };
+        reason.n += 1;
+        reason
+            .first
             .get_or_insert_with(|| (block.lines[at], block.line(at, &[block.sentences[at].len() as u32])));
     }
 
     fn notice(&self, path: &Path) -> Option<String> {
-        self.first.as_ref().map(|(line, text)| {
-            format!(
-                "{}: skipped {} sentences that the grammar cannot derive, the first one in line {line}: {text}",
-                path.display(),
-                self.n()
-            )
-        })
+        let why_too_ambiguous = format!("whose derivations would take more than {} MiB", MAX_FOREST >> 20);
+        let reasons = [
+            (&self.underivable, "that the grammar cannot derive"),
+            (&self.too_ambiguous, &why_too_ambiguous),
+        ];
+        let skipped: Vec<String> = reasons
+            .into_iter()
+            .filter_map(|(Counted { n, first }, why)| {
+                let (line, text) = first.as_ref()?;
+                Some(format!("{n} sentences {why}, the first one in line {line}: {text}"))
+            })
+            .collect();
+        (!skipped.is_empty()).then(|| format!("{}: skipped {}", path.display(), skipped.join("; ")))
     }
 }
 
@@ -130,11 +164,11 @@ const DEFAULT_SEGMENT: &str = "Word";
 impl Input {
     /// Reads the files of `job`, whose points agree on everything that acts before the rounds.
     pub fn load(job: &Job) -> Result<Input> {
-        Input::load_without(job, &BTreeSet::new())
+        Input::load_without(job, &WithoutForest::default())
     }
 
-    /// Loads the input without the sentences in these lines of the corpus, which the grammar cannot derive.
-    pub fn load_without(job: &Job, underivable: &BTreeSet<u32>) -> Result<Input> {
+    /// Loads the input without the sentences in these lines of the corpus, which have no forest.
+    pub fn load_without(job: &Job, without_forest: &WithoutForest) -> Result<Input> {
         match job.model.kind {
             ModelKind::PcfgLa => return Input::of_trees(job),
             ModelKind::Dmv => return Input::of_dependencies(job),
@@ -214,14 +248,21 @@ impl Input {
                 true => {
                     let tokens = block.each_tokens_for(&grammar).enumerate();
                     let is_left_out = |(at, tokens): (usize, Result<Vec<SymbolId>, UnknownSymbol>)| {
-                        (tokens.is_err() || underivable.contains(&block.lines[at])).then_some(at)
+                        (tokens.is_err() || without_forest.contains(block.lines[at])).then_some(at)
                     };
                     tokens.filter_map(is_left_out).collect()
                 }
                 false => Vec::new(),
             };
             if !here.is_empty() || !left_out.is_empty() {
-                left_out.iter().for_each(|&at| skipped.add(&block, at, start + at));
+                for &at in &left_out {
+                    skipped.add(
+                        &block,
+                        at,
+                        start + at,
+                        without_forest.too_ambiguous.contains(&block.lines[at]),
+                    );
+                }
                 let is_left_out = |at: &usize| left_out.binary_search(at).is_ok();
                 let is_held_out = |at: &usize| here.binary_search(&(start + at)).is_ok();
                 let (kept, rest): (Vec<usize>, Vec<usize>) =
@@ -240,11 +281,9 @@ impl Input {
             text.push(&spill, block, cut, not_trained)
         })?;
         notices.extend(marks.notice(&job.corpus.path));
-        if text.n_sentences == 0 && skipped.n() > 0 {
-            bail!(
-                "{}: the grammar can derive no sentence; add the rules that it lacks",
-                job.corpus.path.display()
-            );
+        let skipped_notice = skipped.notice(&job.corpus.path);
+        if let Some(notice) = skipped_notice.as_ref().filter(|_| text.n_sentences == 0) {
+            bail!("{notice}; no other sentence is left to train on");
         }
         let not_in_trees: Vec<usize> = {
             let mut all = [&held_out_at[..], &skipped.positions].concat();
@@ -279,7 +318,7 @@ impl Input {
             strings,
             spill,
             notices,
-            skipped: skipped.notice(&job.corpus.path),
+            skipped: skipped_notice,
         })
     }
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 use shared::data::treebank::Treebank;
-use shared::forest::Prepared;
 use shared::forest::binary::Adapted;
 use shared::forest::build::Builder;
+use shared::forest::{Prepared, TooAmbiguous};
 use shared::grammar::ParamId;
 use shared::grammar::lexicon::{Lexicon, StickStrings};
 use shared::grammar::{Grammar, SymbolId};
@@ -19,7 +19,7 @@ use shared::work::task::{Answer, Index, Language, Lengths, Named, Work};
 
 pub use super::candidates::Choice;
 use super::candidates::{self, no_strings};
-use super::input::{Dataset, Input, StringSource};
+use super::input::{Dataset, Input, StringSource, WithoutForest};
 use super::plan::{self, Basis, OnShards, Plan, PlannedShard};
 use super::spill::Kept;
 use crate::fleet::{Map, Stage};
@@ -121,6 +121,7 @@ pub fn prepare(
         indexes = index(fleet, input, strings.on(&sentences, &lexicon))?;
         of_sentences = index(fleet, input, sentences.tasks(&lexicon, Work::Index))?;
     }
+    refuse_unparsable(input, &sentences.grammar.value, &unparsable_items(&of_sentences))?;
     let chosen = Chosen { lexicon: lexicon.value.as_ref().clone(), underivable, added };
     Ok((chosen, sentences.plan(lexicon, of_sentences, strings, indexes)))
 }
@@ -129,10 +130,7 @@ pub fn prepare(
 fn given(fleet: &dyn Map, input: &Input, sentences: Sentences, strings: &Lexicon) -> Result<(Chosen, Plan)> {
     let lexicon = Named::new(strings.clone());
     let indexes = index(fleet, input, sentences.tasks(&lexicon, Work::Index))?;
-    let of_shard =
-        |(shard, index): (usize, &Indexed)| index.unparsable.iter().map(move |&item| (shard, item)).collect();
-    let unparsable: Vec<Vec<(usize, u32)>> = indexes.iter().enumerate().map(of_shard).collect();
-    refuse_unparsable(input, &sentences.grammar.value, &lexicon.value, &unparsable.concat())?;
+    refuse_unparsable(input, &sentences.grammar.value, &unparsable_items(&indexes))?;
     let shards = sentences.shards.into_iter().zip(indexes);
     let shards = shards.map(|(shard, index)| PlannedShard { shard, params: index.params, strings: None });
     let chosen = Chosen { lexicon: strings.clone(), underivable: 0, added: 0 };
@@ -140,34 +138,66 @@ fn given(fleet: &dyn Map, input: &Input, sentences: Sentences, strings: &Lexicon
     Ok((chosen, Plan { basis: Basis::Language(language), shards: Arc::new(shards.collect()) }))
 }
 
-/// Sentences that the grammar cannot derive, by line and description; none of treebanks, whose trees are derivations. A sentence
-/// that occurs several times has the line of its first occurrence.
-pub fn underivable(fleet: &dyn Map, input: &Input) -> Result<Vec<(u32, String)>> {
-    let found = underivable_items(fleet, input)?.into_iter();
-    let described =
-        |(shard, item)| Ok((input.text.lines(shard, item)?[0], input.text.describe(shard, item)?));
-    found.map(described).collect()
+/// Sentences without a forest, by line and description: those that the grammar cannot derive, and those with too many derivations. None of
+/// treebanks, whose trees are derivations. A sentence that occurs several times has the line of its first occurrence.
+pub fn without_forest(fleet: &dyn Map, input: &Input) -> Result<[Vec<(u32, String)>; 2]> {
+    let [mut underivable, mut too_ambiguous] = [const { Vec::new() }; 2];
+    let Items::Sentences(sentences) = Items::new(input) else { return Ok([underivable, too_ambiguous]) };
+    let mut reasons = Reasons::new(&sentences.grammar.value);
+    for (shard, item) in items_without_forest(fleet, input, &sentences)? {
+        let (line, described) = (input.text.lines(shard, item)?[0], input.text.describe(shard, item)?);
+        match reasons.too_ambiguous(input, shard, item)? {
+            Some(error) => too_ambiguous.push((line, format!("{described}: {error}"))),
+            None => underivable.push((line, described)),
+        }
+    }
+    Ok([underivable, too_ambiguous])
 }
 
-/// The lines of these sentences.
-pub fn underivable_lines(fleet: &dyn Map, input: &Input) -> Result<BTreeSet<u32>> {
-    let mut lines = BTreeSet::new();
-    for (shard, item) in underivable_items(fleet, input)? {
-        lines.extend(input.text.lines(shard, item)?);
+/// The lines of these sentences, and of those among them that have too many derivations.
+pub fn lines_without_forest(fleet: &dyn Map, input: &Input) -> Result<WithoutForest> {
+    let mut lines = WithoutForest::default();
+    let Items::Sentences(sentences) = Items::new(input) else { return Ok(lines) };
+    let mut reasons = Reasons::new(&sentences.grammar.value);
+    for (shard, item) in items_without_forest(fleet, input, &sentences)? {
+        let of_item = input.text.lines(shard, item)?;
+        if reasons.too_ambiguous(input, shard, item)?.is_some() {
+            lines.too_ambiguous.extend(of_item);
+        } else {
+            lines.underivable.extend(of_item);
+        }
     }
     Ok(lines)
 }
 
+/// Finds out why a sentence has no forest.
+struct Reasons(Prepared);
+
+impl Reasons {
+    fn new(grammar: &Arc<Grammar>) -> Reasons {
+        Reasons(Prepared::new(grammar.clone(), no_strings(grammar)))
+    }
+
+    /// The error of a sentence with too many derivations; `None` if the grammar cannot derive it.
+    fn too_ambiguous(&mut self, input: &Input, shard: usize, item: u32) -> Result<Option<TooAmbiguous>> {
+        let shard = input.text.shards[shard].named()?;
+        let Shard::Sentences(sentences) = &*shard.value else { return Ok(None) };
+        let tokens = &sentences[item as usize].tokens;
+        if self.0.binary.check_dense(tokens.len()).is_ok() {
+            return Ok(None); // no sentence of this length has too many
+        }
+        let mut builder = Builder::new(&self.0.binary, &self.0.strings, Adapted::Rules);
+        Ok(builder.build_here(Grammar::START.0, tokens).err())
+    }
+}
+
 /// The shards of these sentences, and their positions there.
-fn underivable_items(fleet: &dyn Map, input: &Input) -> Result<Vec<(usize, u32)>> {
-    let Items::Sentences(sentences) = Items::new(input) else { return Ok(Vec::new()) };
-    /// No string is counted, only sentences without a derivation are found.
-    const NONE: Lengths = Lengths { max_length: 1, longer_than: 0, up_to: 0 };
+fn items_without_forest(fleet: &dyn Map, input: &Input, sentences: &Sentences) -> Result<Vec<(usize, u32)>> {
+    let without_strings = |lengths| (no_strings(&sentences.grammar.value), Work::Candidates(lengths));
     let (lexicon, work) = match &input.strings {
         StringSource::Known(strings) => (strings.clone(), Work::Index),
-        StringSource::Candidates | StringSource::Tables => {
-            (no_strings(&sentences.grammar.value), Work::Candidates(NONE))
-        }
+        StringSource::Candidates => without_strings(Lengths::NONE),
+        StringSource::Tables => without_strings(Lengths::CHAINS),
     };
     let mut found = Vec::new();
     plan::map(fleet, Stage::Index, sentences.tasks(&Named::new(lexicon), work), |shard, answer| {
@@ -185,7 +215,7 @@ fn underivable_items(fleet: &dyn Map, input: &Input) -> Result<Vec<(usize, u32)>
 /// Prepares chains over an adaptor grammar, whose strings come from their tables, without strings. Refuses sentences that the grammar
 /// cannot derive.
 fn without_strings(fleet: &dyn Map, input: &Input, sentences: &Sentences) -> Result<Chosen> {
-    let choice = Choice { truncation: 0, rho: 0.0, max_length: 1 };
+    let choice = Choice { truncation: 0, rho: 0.0, max_length: Lengths::CHAINS.max_length };
     let lexicon = candidates(fleet, input, &choice, sentences)?;
     Ok(Chosen { lexicon, underivable: 0, added: 0 })
 }
@@ -312,29 +342,19 @@ impl StringShards {
 /// Counts constituents and ranks their strings; refuses sentences that the grammar cannot derive.
 fn candidates(fleet: &dyn Map, input: &Input, choice: &Choice, sentences: &Sentences) -> Result<Lexicon> {
     let grammar = &sentences.grammar.value;
-    let refuse =
-        |unparsable: &[(usize, u32)]| refuse_unparsable(input, grammar, &no_strings(grammar), unparsable);
+    let refuse = |unparsable: &[(usize, u32)]| refuse_unparsable(input, grammar, unparsable);
     let tasks = |lexicon: Lexicon, work| sentences.tasks(&Named::new(lexicon), work);
     candidates::choose(fleet, &sentences.grammar.value, tasks, choice, input.spill.folder(), refuse)
 }
 
 /// Names the first of the sentences without a derivation, or with too many, given by shard and position in it.
-fn refuse_unparsable(
-    input: &Input,
-    grammar: &Arc<Grammar>,
-    lexicon: &Lexicon,
-    unparsable: &[(usize, u32)],
-) -> Result<()> {
+fn refuse_unparsable(input: &Input, grammar: &Arc<Grammar>, unparsable: &[(usize, u32)]) -> Result<()> {
     let Some(&(shard, item)) = unparsable.first() else { return Ok(()) };
-    if let Shard::Sentences(sentences) = &*input.text.shards[shard].named()?.value {
-        let prepared = Prepared::new(grammar.clone(), lexicon.clone());
-        let mut builder = Builder::new(&prepared.binary, &prepared.strings, Adapted::Rules);
-        if let Err(too_ambiguous) = builder.build_here(Grammar::START.0, &sentences[item as usize].tokens) {
-            bail!(
-                "{}: {too_ambiguous}, or skip it with corpus.on_unparsable = \"skip\"",
-                input.text.describe(shard, item)?
-            );
-        }
+    if let Some(too_ambiguous) = Reasons::new(grammar).too_ambiguous(input, shard, item)? {
+        bail!(
+            "{}: {too_ambiguous}, or skip it with corpus.on_unparsable = \"skip\"",
+            input.text.describe(shard, item)?
+        );
     }
     let others = match unparsable.len() {
         1 => String::new(),
@@ -345,6 +365,14 @@ fn refuse_unparsable(
          corpus.on_unparsable = \"skip\"",
         input.text.describe(shard, item)?
     );
+}
+
+/// Sentences without a forest, by shard and position there.
+fn unparsable_items(indexes: &[Indexed]) -> Vec<(usize, u32)> {
+    let of_shard = |(shard, index): (usize, &Indexed)| -> Vec<(usize, u32)> {
+        index.unparsable.iter().map(|&item| (shard, item)).collect()
+    };
+    indexes.iter().enumerate().flat_map(of_shard).collect()
 }
 
 fn missing(fleet: &dyn Map, tasks: OnShards) -> Result<Vec<(SymbolId, Vec<SymbolId>)>> {

@@ -44,6 +44,10 @@ impl Case {
     }
 
     fn run(&self) -> Output {
+        self.run_with(&["--quiet"])
+    }
+
+    fn run_with(&self, more: &[&str]) -> Output {
         let folder: TempDir = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("job.toml"), &self.job).unwrap();
         for (name, bytes) in &self.files {
@@ -53,7 +57,7 @@ impl Case {
         let script = format!("ulimit -v {MEMORY}; exec \"$0\" \"$@\"");
         let mut shell = Command::new("sh");
         shell.args(["-c", &script]).arg(PathBuf::from(env!("CARGO_BIN_EXE_grammaton")));
-        shell.args(["train", "job.toml", "--quiet", "--workers", "1"]).current_dir(folder.path());
+        shell.args(["train", "job.toml", "--workers", "1"]).args(more).current_dir(folder.path());
         shell.env_remove("GRAMMATON_LOG").output().unwrap()
     }
 }
@@ -171,20 +175,34 @@ fn bombs_are_refused_in_one_line() {
     }
 }
 
-/// Workers count derivations while they find them. Such a sentence is refused with its line, or skipped.
+/// Workers count derivations while they find them. Such a sentence is refused with its line, or skipped and named, whether the job has forests
+/// or chains, which hold all derivations of a sentence.
 #[test]
 fn a_sentence_with_too_many_derivations_is_refused_or_skipped() {
-    let files = [("g.gr", FEW.to_owned()), ("c.txt", letters(3_000, 1) + "\n")];
-    let output = Case::new("derivations", PCFG, TOKENS, "method = \"em\"", &files).run();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{told}");
-    let last = told.trim_end().lines().last().unwrap_or_default();
-    assert!(last.contains("a sentence of 3000 symbols has too many derivations"), "{told}");
-    assert!(last.contains("c.txt:1: ") && last.contains("split the sentence"), "{told}");
-    let files = [("g.gr", FEW.to_owned()), ("c.txt", letters(3_000, 1) + "\n" + &letters(30, 2) + "\n")];
-    let skipping = format!("{TOKENS}\non_unparsable = \"skip\"");
-    let output = Case::new("skipped", PCFG, &skipping, "method = \"em\"", &files).run();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let adapted = FEW.to_owned() + "Word --> S b\n1 1 S --> Word a\n";
+    let chains = "kind = \"adaptor\"\ngrammar = \"g.gr\"";
+    let models = [
+        ("forests", PCFG, FEW, "method = \"em\""),
+        ("chains", chains, &adapted, "method = \"hastings\"\nsweeps = 2"),
+    ];
+    for (name, model, grammar, inference) in models {
+        let files = [("g.gr", grammar.to_owned()), ("c.txt", letters(3_000, 1) + "\n")];
+        let output = Case::new(name, model, TOKENS, inference, &files).run();
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{name}: {told}");
+        let last = told.trim_end().lines().last().unwrap_or_default();
+        assert!(last.contains("a sentence of 3000 symbols has too many derivations"), "{name}: {told}");
+        assert!(last.contains("c.txt:1: ") && last.contains("split the sentence"), "{name}: {told}");
+        let files =
+            [("g.gr", grammar.to_owned()), ("c.txt", letters(30, 2) + "\n" + &letters(3_000, 1) + "\n")];
+        let skipping = format!("{TOKENS}\non_unparsable = \"skip\"");
+        let output = Case::new("skipped", model, &skipping, inference, &files).run_with(&[]);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{name}: {told}");
+        let notice =
+            "skipped 1 sentences whose derivations would take more than 2048 MiB, the first one in line 2: ";
+        assert!(told.contains(notice), "{name}: {told}");
+    }
 }
 
 #[test]

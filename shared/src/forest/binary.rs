@@ -83,6 +83,8 @@ pub struct BinaryGrammar {
     /// `[n_symbols]`: terminals that a yield can end with.
     last: Vec<Ends>,
     sets: TerminalSets,
+    /// Bytes of a forest, at most [`MAX_FOREST`].
+    pub(super) forest_limit: usize,
 }
 
 impl BinaryGrammar {
@@ -96,7 +98,7 @@ impl BinaryGrammar {
         2 * (productions + self.kinds.len() * symbol) + sets
     }
 
-    /// Whether a forest of so many symbols has too many edges if each production has one for every span and split.
+    /// Whether a forest of so many symbols has too many edges for every process if each production has one for every span and split.
     ///
     /// # Errors
     /// [`TooAmbiguous`] then.
@@ -105,7 +107,8 @@ impl BinaryGrammar {
         let n = n_tokens as u128;
         let n_edges = branching.count() as u128 * (n + 1) * n * n.saturating_sub(1) / 6;
         let n_edges = n_edges.min(u128::from(u32::MAX)) as usize;
-        if bytes(n_edges, 0) > MAX_FOREST { Err(TooAmbiguous { n_tokens }) } else { Ok(()) }
+        let limit = MAX_FOREST;
+        if bytes(n_edges, 0) > limit { Err(TooAmbiguous { n_tokens, limit }) } else { Ok(()) }
     }
 
     /// Binarises `grammar`.
@@ -191,6 +194,7 @@ impl BinaryGrammar {
             first,
             last,
             sets,
+            forest_limit: MAX_FOREST,
             kinds,
             productions,
             printed,

@@ -11,7 +11,6 @@ use super::binary::{Adapted, BinaryGrammar, Kind};
 use super::strings::StringIndex;
 use super::{Edge, Forest, Label, TooAmbiguous, bytes};
 use crate::grammar::{ParamId, StickId, SymbolId};
-use crate::limits::MAX_FOREST;
 use crate::stop::{self, Meter, checked};
 
 /// Builds forests, reusing its scratch memory from item to item.
@@ -21,8 +20,6 @@ pub struct Builder<'a> {
     adapted: Adapted,
     /// Longest yield of an adapted nonterminal through its rules.
     max_yield: u32,
-    /// [`MAX_FOREST`].
-    most: usize,
     found: Vec<Found>,
     /// `[n_tokens + 1]`: the strings found at token `i` are `found[first_found[i]..first_found[i + 1]]`.
     first_found: Vec<u32>,
@@ -136,7 +133,6 @@ impl<'a> Builder<'a> {
             strings,
             adapted,
             max_yield: u32::MAX,
-            most: MAX_FOREST,
             found: Vec::new(),
             first_found: Vec::new(),
             ends: Vec::new(),
@@ -168,7 +164,7 @@ impl<'a> Builder<'a> {
     /// `None` if there are none.
     ///
     /// # Errors
-    /// [`TooAmbiguous`] beyond [`MAX_FOREST`], before more are in memory.
+    /// [`TooAmbiguous`] beyond the limit of the process ([`super::Prepared::with_forest_limit`]), before more are in memory.
     pub fn build(&mut self, root: u32, tokens: &[SymbolId]) -> Result<Option<Forest>, TooAmbiguous> {
         Ok(self.build_here(root, tokens)?.cloned())
     }
@@ -301,8 +297,8 @@ impl<'a> Builder<'a> {
         for production in &binary.productions[label.symbol as usize] {
             self.meter.add(1);
             // A production has an edge for each place between two symbols, so that few are found beyond the limit.
-            if bytes(self.candidates.len() + self.found.len(), self.goals.len()) > self.most {
-                return Err(TooAmbiguous { n_tokens: tokens.len() });
+            if bytes(self.candidates.len() + self.found.len(), self.goals.len()) > binary.forest_limit {
+                return Err(TooAmbiguous { n_tokens: tokens.len(), limit: binary.forest_limit });
             }
             let (param, left) = (production.param.0, production.left);
             let Some(right) = production.right else {
@@ -471,16 +467,17 @@ mod tests {
     fn sentences_with_too_many_derivations_are_refused() {
         let (grammar, _) = syntax::parse("1 1 S --> S S\n1 1 S --> a\n", "test").unwrap();
         let token = grammar.symbol("a").unwrap();
-        let prepared = Prepared::new(grammar, Lexicon::default());
+        let prepared = || Prepared::new(grammar.clone(), Lexicon::default());
         let (n_edges, n_spans) = (30 + 30 * 29 * 31 / 6, 30 * 31 / 2);
-        let build = |most, n_tokens| {
+        let build = |limit, n_tokens| {
+            let prepared = prepared().with_forest_limit(limit);
             let mut builder = prepared.builder(false);
-            builder.most = most;
             builder.build(0, &vec![token; n_tokens]).map(|forest| forest.map(|forest| forest.edges.len()))
         };
         assert_eq!(build(bytes(n_edges, n_spans), 30), Ok(Some(n_edges)));
+        let limit = bytes(n_edges, n_spans) / 2;
         for n_tokens in [30, 3_000] {
-            assert_eq!(build(bytes(n_edges, n_spans) / 2, n_tokens), Err(TooAmbiguous { n_tokens }));
+            assert_eq!(build(limit, n_tokens), Err(TooAmbiguous { n_tokens, limit }));
         }
     }
 

@@ -7,6 +7,7 @@ use super::build::Builder;
 use super::strings::StringIndex;
 use crate::grammar::lexicon::Lexicon;
 use crate::grammar::{Grammar, ParamSpace};
+use crate::limits::MAX_FOREST;
 
 /// New strings are no longer than this, or than the longest learned one.
 const MAX_NEW_STRING: u32 = 64;
@@ -30,6 +31,12 @@ impl Prepared {
         let binary = BinaryGrammar::new(&grammar);
         let strings = StringIndex::new(&grammar, lexicon.clone());
         Prepared { grammar, lexicon, binary, strings }
+    }
+
+    /// Refuses forests that would take more bytes; [`MAX_FOREST`] is the limit of every process.
+    pub fn with_forest_limit(mut self, bytes: usize) -> Prepared {
+        self.binary.forest_limit = bytes.min(MAX_FOREST);
+        self
     }
 
     /// Bytes held, lexicon included.

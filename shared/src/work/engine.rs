@@ -75,3 +75,33 @@ impl Engine {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Sentence;
+    use crate::forest::TooAmbiguous;
+    use crate::grammar::lexicon::Lexicon;
+    use crate::grammar::syntax;
+    use crate::work::shard::Shard;
+    use crate::work::task::{Language, Named};
+
+    /// Law: a sentence for which a process lacks memory is an error there, which says so, and not one that the grammar cannot derive; a process
+    /// with more memory computes it.
+    #[test]
+    fn a_sentence_beyond_the_memory_of_a_process_is_left_to_others() {
+        let (grammar, _) =
+            syntax::parse("1 1 S --> S S\n1 1 S --> a\nW --> a a\n1 1 S --> W a\n", "test").unwrap();
+        let tokens = vec![grammar.symbol("a").unwrap(); 170];
+        let lexicon = Lexicon::default();
+        let language = Language { grammar: Named::new(grammar), lexicon: Named::new(lexicon) };
+        let shard = Named::new(Shard::Sentences(vec![Sentence { tokens, multiplicity: 1 }]));
+        let task = Task { language: Some(language), shard, work: Work::Index };
+        let Err(ComputeError::TooAmbiguous(error)) = Engine::with_memory(0).run(&task) else { panic!() };
+        assert!(!error.is_everywhere() && error.to_string().ends_with("(--memory)"), "{error}");
+        let Ok(Answer::Index(index)) = Engine::default().run(&task) else { panic!() };
+        assert_eq!(index.unparsable, [0; 0]);
+        let limit = crate::limits::MAX_FOREST;
+        assert!(TooAmbiguous { limit, ..error }.is_everywhere());
+    }
+}

@@ -314,8 +314,7 @@ impl Building<'_> {
         multiplicity: f64,
         own: Option<u32>,
     ) -> Result<(), TooAmbiguous> {
-        // One that is too large counts as none.
-        let forest = self.builder.build_here(root, tokens).unwrap_or(None);
+        let forest = TooAmbiguous::or_none(self.builder.build_here(root, tokens))?;
         let restricted = match (forest, self.constraints) {
             // Folded edges no longer say which arcs they make.
             (Some(forest), Some(constraints)) => constraints.restrict(forest, tokens),

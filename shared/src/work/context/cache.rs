@@ -21,6 +21,9 @@ use crate::models::sampler::Items;
 use crate::work::content::ContentHash;
 use crate::work::language::Language;
 
+/// Bytes that the forest of a sentence may always take: however little a process keeps, it computes what most jobs need.
+const ONE_FOREST: usize = 64 << 20;
+
 /// Models in memory.
 pub struct Models {
     /// Bytes of shards.
@@ -82,8 +85,10 @@ impl Models {
     pub fn prepared(&self, language: &Language) -> Arc<Prepared> {
         let key = language.key();
         let prepared = self.table().use_model(key).prepared.clone();
-        let prepare =
-            || Arc::new(Prepared::new(language.grammar.value.clone(), language.lexicon.value.clone()));
+        let prepare = || {
+            let prepared = Prepared::new(language.grammar.value.clone(), language.lexicon.value.clone());
+            Arc::new(prepared.with_forest_limit(self.memory.max(ONE_FOREST)))
+        };
         let prepared = prepared.get_or_build(prepare).clone();
         self.table().keep_prepared(key, self.memory / 2);
         prepared

@@ -13,9 +13,9 @@ mod substrings;
 use constituents::Constituents;
 use substrings::Substrings;
 
-use crate::forest::Prepared;
 use crate::forest::binary::Adapted;
 use crate::forest::build::Builder;
+use crate::forest::{Prepared, TooAmbiguous};
 use crate::grammar::lexicon::Strings;
 use crate::grammar::{StickId, SymbolId};
 use crate::stop::{self, checked};
@@ -89,6 +89,16 @@ impl StringCounts {
 }
 
 impl Lengths {
+    /// No string: the pass finds the sentences that the grammar cannot derive.
+    pub const NONE: Lengths = Lengths { max_length: 1, longer_than: 0, up_to: 0 };
+
+    /// No string either, for chains, which hold all derivations of a sentence: the pass finds those too that have too many.
+    pub const CHAINS: Lengths = Lengths { max_length: u32::MAX, ..Lengths::NONE };
+
+    fn are_for_chains(&self) -> bool {
+        *self == Lengths::CHAINS
+    }
+
     /// All strings, in one pass.
     pub fn all(max_length: u32) -> Lengths {
         Lengths { max_length, longer_than: 0, up_to: u32::MAX }
@@ -100,8 +110,11 @@ pub fn run(context: &Context<'_>, lengths: &Lengths) -> Result<Candidates, Compu
     let (sentences, prepared) = (context.sentences()?, context.prepared());
     let adapted: Vec<SymbolId> = prepared.grammar.adapted().collect();
     let mut begin = Begin::new(&prepared, adapted.len());
-    let patterns = context.patterns(lengths.max_length);
+    // The constituents of chains are found by the chains themselves.
+    let max_length = if lengths.are_for_chains() { Lengths::NONE.max_length } else { lengths.max_length };
+    let patterns = context.patterns(max_length);
     let mut constituents = Constituents::new(&prepared, &patterns, *lengths);
+    let mut whole = Builder::new(&prepared.binary, &prepared.strings, Adapted::Rules);
     let mut substrings = Substrings::new(adapted.len());
     let mut found = Candidates::default();
     for (sentence, item) in sentences.iter().zip(0..) {
@@ -110,7 +123,10 @@ pub fn run(context: &Context<'_>, lengths: &Lengths) -> Result<Candidates, Compu
         if !begin.find(tokens) {
             continue;
         }
-        let Ok(Some(of_pattern)) = constituents.of(tokens) else {
+        let may_be_too_large = lengths.are_for_chains() && prepared.binary.check_dense(tokens.len()).is_err();
+        let is_too_large = may_be_too_large && TooAmbiguous::or_none(whole.build_here(0, tokens))?.is_none();
+        let of_pattern = TooAmbiguous::or_none(constituents.of(tokens))?;
+        let Some(of_pattern) = of_pattern.filter(|_| !is_too_large) else {
             found.unparsable.push(item);
             continue;
         };
