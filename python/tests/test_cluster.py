@@ -160,6 +160,11 @@ def test_client(corpus: Path, tmp_path: Path, alone: str) -> None:
         again = client.submit(file=tmp_path / "out" / "job.toml", idempotency_key="one")
         assert client.submit(file=tmp_path / "out" / "job.toml", idempotency_key="one") == again
         assert client.result(again).parameters_sha256 == alone
+        damaged = cluster._store / "work" / str(again) / "out" / "model" / "model.bin"
+        damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+        with pytest.raises(ValueError, match="model/model.bin: damaged"):
+            client.fetch(again, tmp_path / "damaged")
+        assert not (tmp_path / "damaged" / "summary.json").exists()
         long = client.submit(corpus, "auto:unigram", max_rounds=100_000)
         assert client.cancel(long)["id"] == long
         assert client.wait(long)["state"] == "cancelled"

@@ -229,15 +229,33 @@ fn results_are_fetched_whole_or_not_at_all_whatever_a_store_sends() {
         assert_eq!(service.stop().0, Some(0));
     }
 
-    let service = serve("cache");
+    let more = ["--cache", "cache", "--workers", "1", "--http", "127.0.0.1:0"];
+    let service = Serving::start_at(&folder, "s3://models/service", &more, &store.environment());
+    let page = service.serving();
+    let get = |path: &str| {
+        let mut tcp = TcpStream::connect(&page).unwrap();
+        write!(tcp, "GET /jobs/1/{path} HTTP/1.1\r\nHost: {page}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = Vec::new();
+        tcp.read_to_end(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer).into_owned()
+    };
+    let is_named = |answer: &str| {
+        answer.starts_with("HTTP/1.1 500")
+            && answer.contains("model/model.bin: damaged")
+            && !answer.contains("attachment")
+    };
     store.fail("work/1/out/model/model.bin", Fault::Flip, usize::MAX);
     let refused = service.run(&folder, &["fetch", "1", "--out", "late"]);
     assert_ne!(refused.code, 0);
     assert!(refused.log.contains("model/model.bin: damaged"), "{}", refused.log);
     assert!(!folder.path("late/summary.json").exists());
+    let answer = get("files/model/model.bin");
+    assert!(is_named(&answer), "{answer}");
     store.fail("", Fault::Flip, 0);
     service.grammaton(&folder, &["fetch", "1", "--out", "late"]);
     is_whole("late");
+    let answer = get("files/model/model.bin");
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("attachment"), "{answer}");
 
     // What is damaged on the service's own disk is noticed by who fetches it.
     let file = folder.path("cache/work/1/out/model/model.bin");
@@ -248,6 +266,12 @@ fn results_are_fetched_whole_or_not_at_all_whatever_a_store_sends() {
     assert_ne!(refused.code, 0);
     assert!(refused.log.contains("model/model.bin: damaged"), "{}", refused.log);
     assert!(!folder.path("damaged/summary.json").exists());
+    for path in ["files/model/model.bin", "results.tar.gz"] {
+        let answer = get(path);
+        assert!(is_named(&answer), "{path}: {answer}");
+    }
+    let answer = get("files/summary.json");
+    assert!(answer.starts_with("HTTP/1.1 200"), "other files are sent: {answer}");
 }
 
 #[test]
