@@ -160,6 +160,15 @@ struct Outcome {
     errors: Vec<String>,
     /// Number of liars that were expelled.
     n_expelled: usize,
+    /// Largest memory of the service, in MiB, less that before the first job.
+    more: u64,
+}
+
+/// Largest memory of a process so far, in MiB; 0 where it is not known.
+fn peak(process: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("0 kB");
+    peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() >> 10
 }
 
 /// Runs these jobs (file and seed) on a service with two honest workers and the liars of `case`, which are another machine by their token.
@@ -187,13 +196,14 @@ fn run(folder: &Folder, jobs: &[(&str, u64)], case: Option<&Case>) -> Outcome {
         let workers: Value = serde_json::from_str(&workers()).expect("it is JSON");
         workers["members"].as_array().is_some_and(|members| members.len() == n_liars + 2)
     });
-    let begun = clock();
+    let (begun, idle) = (clock(), peak(service.id()));
     let submit = |(kind, seed): &(&str, u64)| {
         let (file, seed) = (format!("{kind}.toml"), format!("inference.seed={seed}"));
         command(&["submit", &file, "--set", &seed, "--name", kind])
     };
     let ids: Vec<String> = jobs.iter().map(submit).collect();
-    let mut outcome = Outcome { seconds: 0.0, n_lies: 0, n_right: 0, errors: Vec::new(), n_expelled: 0 };
+    let mut outcome =
+        Outcome { seconds: 0.0, n_lies: 0, n_right: 0, errors: Vec::new(), n_expelled: 0, more: 0 };
     for ((kind, seed), id) in jobs.iter().zip(&ids) {
         let job =
             || -> Value { serde_json::from_str(&command(&["status", id, "--json"])).expect("it is JSON") };
@@ -210,6 +220,7 @@ fn run(folder: &Folder, jobs: &[(&str, u64)], case: Option<&Case>) -> Outcome {
     }
     outcome.seconds = begun.elapsed().as_secs_f64();
     outcome.n_lies = n_lies.load(Ordering::Relaxed);
+    outcome.more = peak(service.id()).saturating_sub(idle);
     let (code, log) = service.stop();
     assert_eq!(code, Some(0), "{log}");
     assert!(!log.contains("panicked"), "{log}");
@@ -243,14 +254,6 @@ fn no_lie_of_a_worker_ends_a_job() {
         n_found += n_expelled;
     }
     assert!(n_found >= 3, "{n_found} liars were expelled");
-}
-
-/// Largest memory of a process so far, in MiB.
-#[cfg(target_os = "linux")]
-fn peak(process: u32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("0 kB");
-    peak.trim().trim_end_matches(" kB").parse::<u64>().unwrap() >> 10
 }
 
 #[cfg(target_os = "linux")]
@@ -319,15 +322,15 @@ fn eight_jobs_beside_a_liar() {
     let jobs: Vec<(&str, u64)> = KINDS.iter().flat_map(|&(kind, ..)| [(kind, 1), (kind, 2)]).collect();
     train(&folder, &jobs);
     println!(
-        "| lie | jobs right | lies | liars expelled | seconds | seconds without liars |\n|---|---|---|---|---|---|"
+        "| lie | jobs right | lies | liars expelled | seconds | seconds without liars | MiB over idle |\n|---|---|---|---|---|---|---|"
     );
     for case in &CASES {
         // The machine may be busy, so the two are measured one after the other.
         let alone = run(&folder, &jobs, None).seconds;
-        let Outcome { seconds, n_lies, n_right, errors, n_expelled } = run(&folder, &jobs, Some(case));
+        let Outcome { seconds, n_lies, n_right, errors, n_expelled, more } = run(&folder, &jobs, Some(case));
         let (n_jobs, n_liars, name) = (jobs.len(), case.n_processes, case.name);
         println!(
-            "| {name} | {n_right} of {n_jobs} | {n_lies} | {n_expelled} of {n_liars} | {seconds:.1} | {alone:.1} |"
+            "| {name} | {n_right} of {n_jobs} | {n_lies} | {n_expelled} of {n_liars} | {seconds:.1} | {alone:.1} | {more} |"
         );
         assert_eq!(errors, [""; 0], "{name}");
     }

@@ -4,6 +4,7 @@
 //!
 //! The stand-in for computing records when it begins and ends. Tests assert the order of these events, never times.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -348,7 +349,19 @@ fn a_job_without_end_neither_holds_up_nor_fails_another() {
 }
 
 /// Jobs to measure: name, job file, and the kinds of work whose tasks take long in it.
-const MEASURED: [(&str, &str, &[&str]); 7] = [
+const MEASURED: [(&str, &str, &[&str]); 9] = [
+    (
+        "cover",
+        "model.grammar=\"auto:unigram\"\ncorpus.path=\"long.txt\"\ncorpus.shard_symbols=0\n\
+         [inference]\nmax_rounds=1\ntruncation=2\nmax_string=2\n",
+        &["cover"],
+    ),
+    (
+        "index",
+        "model.kind=\"pcfg\"\nmodel.grammar=\"letters.gr\"\ncorpus.path=\"long.txt\"\ncorpus.shard_symbols=0\n\
+         [inference]\nmethod=\"em\"\nmax_rounds=1\n",
+        &["index"],
+    ),
     (
         "vb",
         "model.grammar=\"auto:colloc\"\ncorpus.path=\"long.txt\"\ncorpus.shard_symbols=0\n\
@@ -428,10 +441,21 @@ fn times_from_a_cancellation_to_a_free_thread() {
     let trees = example("treebank/trees.mrg").repeat(40);
     let words =
         "1 1 Sentence --> Words\n1 1 Words --> Word\n1 1 Words --> Word Words\n1 1 Word --> <substrings>\n";
+    let terminals: BTreeSet<char> = long.chars().filter(|letter| !letter.is_whitespace()).collect();
+    let mut letters =
+        "1 1 Sentence --> Words\n1 1 Words --> Word\n1 1 Words --> Word Words\n1 1 Word --> X\n\
+        1 1 Word --> X Word\n"
+            .to_owned();
+    letters.extend(terminals.iter().map(|letter| format!("1 1 X --> {letter}\n")));
     let (tags, jobs) =
         (example("dependency/train.conllu"), MEASURED.map(|(name, job, _)| (format!("{name}.toml"), job)));
     let mut files: Vec<(&str, &str)> = jobs.iter().map(|(name, job)| (&name[..], *job)).collect();
-    files.extend([("long.txt", &long[..]), ("sentence.txt", &sentence), ("words.gr", words)]);
+    files.extend([
+        ("long.txt", &long[..]),
+        ("sentence.txt", &sentence),
+        ("words.gr", words),
+        ("letters.gr", &letters),
+    ]);
     files.extend([("trees.mrg", &trees[..]), ("train.conllu", &tags)]);
     let folder = Folder::new(&files);
     let service = Serving::start(&folder, &[]);
@@ -459,7 +483,8 @@ fn times_from_a_cancellation_to_a_free_thread() {
     start_worker(service.url.clone(), "measured", compute);
     println!("{:<12}{:<10}{:>6}{:>12}{:>12}{:>12}", "job", "work", "n", "median ms", "99 % ms", "longest ms");
     let mut all = Vec::new();
-    for (name, _, kinds) in MEASURED {
+    let only = std::env::var("JOB").unwrap_or_default();
+    for (name, _, kinds) in MEASURED.into_iter().filter(|(name, ..)| name.contains(&only)) {
         for work in kinds {
             let mut millis = Vec::new();
             for sample in 0..12 {
