@@ -540,7 +540,11 @@ fn bytes(lease: v1::LeaseId, payload: Vec<u8>) -> Vec<from_worker::Message> {
 }
 
 fn failure(lease: v1::LeaseId, detail: &str) -> from_worker::Message {
-    from_worker::Message::Failure(v1::Failure { id: Some(lease), detail: detail.into() })
+    from_worker::Message::Failure(v1::Failure {
+        id: Some(lease),
+        detail: detail.into(),
+        ..v1::Failure::default()
+    })
 }
 
 fn value(lease: v1::LeaseId, answer: &Answer) -> Vec<from_worker::Message> {

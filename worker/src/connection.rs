@@ -226,8 +226,8 @@ async fn send_report(
     let id = blob::lease_id_to_wire(lease.id);
     let (payload, shard_state, busy) = match report {
         Report::Answer { bytes, shard_state, busy } => (bytes, shard_state, busy),
-        Report::Failure(detail) => {
-            let failure = v1::Failure { id: Some(id), detail };
+        Report::Failure { detail, lacks_memory } => {
+            let failure = v1::Failure { id: Some(id), detail, lacks_memory };
             return send_message(outgoing, from_worker::Message::Failure(failure)).await;
         }
         Report::Withdrawn => {

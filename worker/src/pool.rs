@@ -45,7 +45,12 @@ pub(crate) enum Report {
         busy: Duration,
     },
     /// The reason why the task has no answer.
-    Failure(String),
+    Failure {
+        /// The reason.
+        detail: String,
+        /// Whether the process only lacks memory.
+        lacks_memory: bool,
+    },
     /// The coordinator withdrew the task, which no thread computes any more.
     Withdrawn,
 }
@@ -173,11 +178,13 @@ fn report(compute: &Compute, task: &Task, stop: &Stop) -> Report {
                 busy: cpu_time::of_thread() - begun,
             }
         }
-        Ok(Ok(Err(error))) => Report::Failure(error.to_string()),
+        Ok(Ok(Err(error))) => {
+            Report::Failure { detail: error.to_string(), lacks_memory: error.lacks_memory() }
+        }
         Ok(Err(Stopped)) => Report::Withdrawn,
         Err(_) => {
             let panicked = "the computation panicked, which is a bug; the worker's log has the message";
-            Report::Failure(panicked.into())
+            Report::Failure { detail: panicked.into(), lacks_memory: false }
         }
     }
 }

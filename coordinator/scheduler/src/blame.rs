@@ -74,9 +74,10 @@ impl Blame {
         self.0.is_empty()
     }
 
-    /// Names of the members that said or showed that they cannot compute the task, and were not lost.
+    /// Names of the members that said or showed that they cannot compute the task, and neither were lost nor lack memory.
     pub fn accused(&self) -> impl Iterator<Item = &str> {
-        self.0.iter().filter(|entry| !matches!(entry.how, Fault::Lost(_))).map(|entry| &entry.by.name[..])
+        let is_accused = |how: &Fault| matches!(how, Fault::Reported(_) | Fault::Overdue(_));
+        self.0.iter().filter(move |entry| is_accused(&entry.how)).map(|entry| &entry.by.name[..])
     }
 
     /// The members that reported that the task cannot be computed, each process once, by its last connection.
@@ -98,7 +99,8 @@ impl Blame {
     /// Whether the task is given up even if there are members that could try it: [`POISON`] machines were lost or overdue with it, or it failed
     /// [`MOST_FAILURES`] times. A reported failure costs nothing, a lost machine does.
     pub fn is_proof(&self) -> bool {
-        let costly = self.0.iter().filter(|entry| !matches!(entry.how, Fault::Reported(_)));
+        let is_free = |how: &Fault| matches!(how, Fault::Reported(_) | Fault::LacksMemory(_));
+        let costly = self.0.iter().filter(|entry| !is_free(&entry.how));
         let machines: BTreeSet<&Machine> = costly.map(|entry| &entry.by.identity.machine).collect();
         machines.len() >= POISON || self.len() >= MOST_FAILURES
     }

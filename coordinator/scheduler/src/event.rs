@@ -64,6 +64,9 @@ pub enum Fault {
     /// It reported that the task cannot be computed.
     #[error("reported: {0}")]
     Reported(String),
+    /// It reported that it has too little memory for the task, which another one may have.
+    #[error("lacks memory: {0}")]
+    LacksMemory(String),
     /// It was lost while it held the task.
     #[error("was lost with it: {0}")]
     Lost(Cause),
@@ -131,6 +134,9 @@ fn advice(attempts: &[FailedAttempt]) -> &'static str {
     match () {
         () if any(|how| matches!(how, Fault::Overdue(_))) => {
             "; look at its sentences, or allow more with --lease-deadline SECONDS"
+        }
+        () if any(|how| matches!(how, Fault::LacksMemory(_))) => {
+            "; start a worker with more --memory, or split the sentence"
         }
         () if any(|how| matches!(how, Fault::Lost(_))) => {
             "; look at its sentences and at the workers' memory"
@@ -209,6 +215,8 @@ pub enum Event {
         lease: LeaseId,
         /// Reason, as a line of text.
         detail: String,
+        /// Whether it only lacks memory for the task. Then it is not judged if another member answers.
+        lacks_memory: bool,
         /// Whether this process computed it. A remote member may be wrong, so another member tries the task as well.
         is_certain: bool,
     },

@@ -41,7 +41,7 @@
 //!
 //! A reported failure of a task that another process answers is *refuted*. After three of them without an accepted answer in between, of a process or a
 //! machine, the reporter is named with the answer ([`Action::Accept`]), so that the caller judges it by the job's own process; so are the
-//! reporters of a task that is given up ([`Action::Fail`]).
+//! reporters of a task that is given up ([`Action::Fail`]). A report that the member lacks memory is not judged, as others may have more.
 //!
 //! An audited task has a *replica*, a task with the same answer. The two are computed on different machines if there are several, else by
 //! different processes, unless there is only one healthy member, or only one that has not failed it.
@@ -324,10 +324,11 @@ impl Scheduler {
             }
             Event::Withdrawn { member, lease } => {
                 let detail = "it stopped without being asked to".to_owned();
-                self.report(now, member, lease, detail, false, &mut actions)
+                self.report(now, member, lease, Fault::Reported(detail), false, &mut actions)
             }
-            Event::Failed { member, lease, detail, is_certain } => {
-                self.report(now, member, lease, detail, is_certain, &mut actions)
+            Event::Failed { member, lease, detail, lacks_memory, is_certain } => {
+                let fault = if lacks_memory { Fault::LacksMemory } else { Fault::Reported };
+                self.report(now, member, lease, fault(detail), is_certain, &mut actions)
             }
             Event::BatchSubmitted { batch, account, needs, replicas } => {
                 self.submit(now, batch, account, needs, replicas, &mut actions)
@@ -658,7 +659,7 @@ impl Scheduler {
         now: Duration,
         id: MemberId,
         lease: LeaseId,
-        detail: String,
+        fault: Fault,
         is_certain: bool,
         actions: &mut Vec<Action>,
     ) {
@@ -670,9 +671,10 @@ impl Scheduler {
         let (Some(batch), Some(member)) = (self.batches.get_mut(&lease.batch), self.members.get(id)) else {
             return;
         };
-        let blame = |blame: &mut Blame| blame.add(now, id, member, Fault::Reported(detail.clone()));
+        let blame = |blame: &mut Blame| blame.add(now, id, member, fault.clone());
         let is_left = batch.drop_holder(id, lease.task, blame, &self.affinity);
         if is_certain {
+            let (Fault::Reported(detail) | Fault::LacksMemory(detail)) = fault else { return };
             let failure = Failure::Task { task: self.original(lease), detail };
             self.fail(now, lease.batch, failure, Vec::new(), actions);
         } else if is_left {

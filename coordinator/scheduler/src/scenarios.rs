@@ -90,11 +90,15 @@ fn event(words: &[&str]) -> Event {
         ["withdrawn", who, what] => Event::Withdrawn { member: member(who), lease: lease(what) },
         ["failed", who, what] => {
             let (member, lease, detail) = (member(who), lease(what), "no".into());
-            Event::Failed { member, lease, detail, is_certain: false }
+            Event::Failed { member, lease, detail, lacks_memory: false, is_certain: false }
+        }
+        ["lacks-memory", who, what] => {
+            let (member, lease, detail) = (member(who), lease(what), "too large".into());
+            Event::Failed { member, lease, detail, lacks_memory: true, is_certain: false }
         }
         ["impossible", who, what] => {
             let (member, lease, detail) = (member(who), lease(what), "no".into());
-            Event::Failed { member, lease, detail, is_certain: true }
+            Event::Failed { member, lease, detail, lacks_memory: false, is_certain: true }
         }
         ["submit", word, of, more @ ..] => {
             let (batch, account) = batch(word);
@@ -704,6 +708,30 @@ fn three_refuted_reports_in_a_row_name_the_reporter() {
         18 failed c 6.1.0   | -
         19 answer b 6.0.0   | accept b 6.0.0; assign b 6.1.1
         20 answer b 6.1.1   | accept b 6.1.1 against c; done 6
+        ",
+    );
+}
+
+/// A member that lacks memory for tasks that others compute is not judged; with no other member, the task is given up.
+#[test]
+fn members_that_lack_memory_leave_tasks_to_others_and_are_not_judged() {
+    run(
+        Timeouts::default(),
+        "
+        0  join a@x 1       | -
+        0  join b@y 1       | -
+        0  submit 1 p       | assign a 1.0.0
+        1  lacks-memory a 1.0.0 | assign b 1.0.1
+        2  answer b 1.0.1   | accept b 1.0.1; done 1
+        3  submit 2 q       | assign a 2.0.0
+        4  lacks-memory a 2.0.0 | assign b 2.0.1
+        5  answer b 2.0.1   | accept b 2.0.1; done 2
+        6  submit 3 r       | assign a 3.0.0
+        7  lacks-memory a 3.0.0 | assign b 3.0.1
+        8  answer b 3.0.1   | accept b 3.0.1; done 3
+        9  submit 4 s       | assign a 4.0.0
+        10 lacks-memory a 4.0.0 | assign b 4.0.1
+        11 answer b 4.0.1   | accept b 4.0.1; done 4
         ",
     );
 }

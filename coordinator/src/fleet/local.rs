@@ -9,6 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use anyhow::{Error, Result};
 use proto::cpu_time;
 use shared::stop::{self, Stop, Stopped};
+use shared::work::engine::ComputeError;
 use shared::work::lease::LeaseId;
 use shared::work::queue::{Queue, Withdrawal};
 use shared::work::task::{Answer, Task};
@@ -124,17 +125,22 @@ fn answer(member: MemberId, job: &Job, stop: &Stop, compute: &Compute) -> Result
     Ok(match computed {
         Ok(answer) => Input::Answered { member, lease, answer, busy: cpu_time::of_thread() - begun },
         Err(error) => {
-            let detail = format!("{error:#}");
-            Input::Happened(Event::Failed { member, lease, detail, is_certain: true })
+            let (detail, lacks_memory) = (format!("{error:#}"), lacks_memory(&error));
+            Input::Happened(Event::Failed { member, lease, detail, lacks_memory, is_certain: true })
         }
     })
+}
+
+/// Whether a task was not computed because this process lacks memory for it.
+pub(super) fn lacks_memory(error: &Error) -> bool {
+    error.downcast_ref().is_some_and(ComputeError::lacks_memory)
 }
 
 /// Computes one task on the calling thread; an error says why it has no answer.
 pub(super) fn run(compute: &Compute, task: &Task) -> Result<Answer> {
     // The engine's caches hold finished values only, so a panic leaves nothing half-made behind.
     match catch_unwind(AssertUnwindSafe(|| compute(task))) {
-        Ok(answer) => answer.map_err(Error::msg),
+        Ok(answer) => answer.map_err(Error::new),
         // It ends the computation around this one.
         Err(panic) if panic.is::<Stopped>() => resume_unwind(panic),
         Err(_) => Err(Error::msg("the computation panicked, which is a bug; the message is above")),

@@ -394,7 +394,13 @@ impl Admission {
                 (Some(from_worker::Message::Failure(failure)), None) => {
                     blob::lease_id_from_wire(failure.id).map_err(Breach::from).map(|lease| {
                         let detail = printable(&failure.detail, 1000);
-                        Input::Happened(Event::Failed { member, lease, detail, is_certain: false })
+                        Input::Happened(Event::Failed {
+                            member,
+                            lease,
+                            detail,
+                            lacks_memory: failure.lacks_memory,
+                            is_certain: false,
+                        })
                     })
                 }
                 (Some(from_worker::Message::Withdrawn(withdrawn)), None) => {
@@ -494,7 +500,8 @@ impl Admission {
     /// Reports that the coordinator cannot make a task, which ends its batch and is not the worker's failure. Returns whether the
     /// fleet goes on.
     async fn cannot_make(&self, member: MemberId, lease: LeaseId, error: &anyhow::Error) -> bool {
-        let failed = Event::Failed { member, lease, detail: format!("{error:#}"), is_certain: true };
+        let (detail, lacks_memory) = (format!("{error:#}"), false);
+        let failed = Event::Failed { member, lease, detail, lacks_memory, is_certain: true };
         self.to_fleet.send(Input::Happened(failed)).await.is_ok()
     }
 

@@ -47,8 +47,14 @@ impl Fleet {
                         }
                     },
                     Err(error) => {
-                        let detail = format!("{error:#}");
-                        Input::Happened(Event::Failed { member, lease, detail, is_certain: false })
+                        let (detail, lacks_memory) = (format!("{error:#}"), local::lacks_memory(&error));
+                        Input::Happened(Event::Failed {
+                            member,
+                            lease,
+                            detail,
+                            lacks_memory,
+                            is_certain: false,
+                        })
                     }
                 };
                 if inputs.blocking_send(input).is_err() {

@@ -20,7 +20,7 @@ use shared::work::task::{Answer, ContentHash, Task};
 
 use super::frames::{self, Sender};
 use super::messages::{BatchError, FromJob, HeadOfTask, Reason, ToJob};
-use crate::fleet::{self, FleetError, FleetEvent, Map, MapReport, Stage, Tasks, engine_with};
+use crate::fleet::{self, FleetError, FleetEvent, Map, MapReport, Stage, Tasks, engine};
 use crate::outcome::Crew;
 use scheduler::Failure;
 
@@ -224,7 +224,7 @@ impl Shared {
         };
         let refused = reply.clone();
         // It keeps nothing: the next doubt, if there is one, is about another task.
-        let judge = move || reply(task.and_then(|task| fleet::digest(&engine_with(0, None), &task, &stop)));
+        let judge = move || reply(task.and_then(|task| fleet::digest(&engine(), &task, &stop)));
         if let Err(error) = thread::Builder::new().name("judge".into()).spawn(judge) {
             refused(Err(error.into()));
         }

@@ -48,6 +48,12 @@ impl Cache {
         Cache { models: Models::new(bytes), spill: None, patterns: Mutex::default() }
     }
 
+    /// Refuses forests of sentences that would take more bytes.
+    pub fn with_forest_limit(mut self, bytes: usize) -> Cache {
+        self.models.forest_limit = bytes;
+        self
+    }
+
     /// Writes forests for which there is no memory into files in `folder`, and reads them from there. The folder is empty, and for
     /// this cache alone.
     pub fn spilling_to(self, folder: &Path) -> Cache {

@@ -20,9 +20,10 @@ pub fn engine() -> Compute {
     engine_with(MEMORY, None)
 }
 
-/// Returns an engine with room for so many bytes, and for more in files of `spill`, an empty folder for this engine alone.
+/// Returns an engine with room for so many bytes, and for more in files of `spill`, an empty folder for this engine alone. It computes no sentence
+/// whose forest would take more, unless [`ONE_FOREST`] suffices.
 pub fn engine_with(memory: usize, spill: Option<&Path>) -> Compute {
-    let engine = Engine::with_memory(memory);
+    let engine = Engine(Cache::with_memory(memory).with_forest_limit(memory.max(ONE_FOREST)));
     let engine = match spill {
         Some(folder) => engine.spilling_to(folder),
         None => engine,
@@ -32,6 +33,9 @@ pub fn engine_with(memory: usize, spill: Option<&Path>) -> Compute {
 
 /// Bytes of forests to keep by default.
 pub const MEMORY: usize = 3 << 30;
+
+/// Bytes that the forest of a sentence may always take: however little a process keeps, it computes what most jobs need.
+pub const ONE_FOREST: usize = 64 << 20;
 
 impl Default for Engine {
     /// An engine with room for [`MEMORY`] bytes of forests.
@@ -97,9 +101,9 @@ mod tests {
         let language = Language { grammar: Named::new(grammar), lexicon: Named::new(lexicon) };
         let shard = Named::new(Shard::Sentences(vec![Sentence { tokens, multiplicity: 1 }]));
         let task = Task { language: Some(language), shard, work: Work::Index };
-        let Err(ComputeError::TooAmbiguous(error)) = Engine::with_memory(0).run(&task) else { panic!() };
+        let Err(ComputeError::TooAmbiguous(error)) = engine_with(0, None)(&task) else { panic!() };
         assert!(!error.is_everywhere() && error.to_string().ends_with("(--memory)"), "{error}");
-        let Ok(Answer::Index(index)) = Engine::default().run(&task) else { panic!() };
+        let Ok(Answer::Index(index)) = Engine::with_memory(0).run(&task) else { panic!() };
         assert_eq!(index.unparsable, [0; 0]);
         let limit = crate::limits::MAX_FOREST;
         assert!(TooAmbiguous { limit, ..error }.is_everywhere());

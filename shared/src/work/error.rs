@@ -5,7 +5,7 @@ use crate::models::dmv::constraint::Unsuited;
 use crate::models::latent::layout::TooManyWeights;
 use crate::models::logistic_normal::PriorsError;
 
-/// Why a task has no answer. Never depends on the machine: the same task fails everywhere.
+/// Why a task has no answer. The same task fails everywhere, unless the process [lacks memory](ComputeError::lacks_memory).
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ComputeError {
     /// The weights have another length than the index of the shard, or than the parameters of the model.
@@ -64,4 +64,11 @@ pub enum ComputeError {
         /// Parameters there are.
         n_params: usize,
     },
+}
+
+impl ComputeError {
+    /// Whether a process with more memory may compute the task.
+    pub fn lacks_memory(&self) -> bool {
+        matches!(self, ComputeError::TooAmbiguous(error) if !error.is_everywhere())
+    }
 }

@@ -5,6 +5,7 @@ mod cascade;
 mod cases;
 mod dependencies;
 mod dmv;
+mod memory;
 mod methods;
 mod product;
 mod schemas;

@@ -115,7 +115,7 @@ impl Page {
     /// Workers that reported that the task cannot be computed, the last one first.
     fn reporters(&self, task: TaskIndex) -> Vec<&Identity> {
         let mut reporters: Vec<&Identity> = Vec::new();
-        for Blamed { identity, .. } in self.blame_of(task).iter().rev().filter(|blamed| blamed.is_report) {
+        for Blamed { identity, .. } in self.blame_of(task).iter().rev().filter(|blamed| blamed.is_judged) {
             if reporters.iter().all(|known| known.process != identity.process) {
                 reporters.push(identity);
             }
@@ -161,6 +161,8 @@ struct Blamed {
     identity: Identity,
     /// Whether it reported the failure, so that nothing was lost.
     is_report: bool,
+    /// Whether the report was not that it lacks memory, so that it is judged if another member answers.
+    is_judged: bool,
     /// Whether another task that it held may be to blame.
     is_doubtful: bool,
 }
@@ -373,7 +375,8 @@ impl Invariants {
                 if !matches!(event, Event::Answered { .. })
                     && let Some(held) = held.filter(|held| held.withdrawn.is_none())
                 {
-                    self.blame(now, *member, *lease, &held, true);
+                    let is_judged = !matches!(event, Event::Failed { lacks_memory: true, .. });
+                    self.blame(now, *member, *lease, &held, [true, is_judged]);
                 }
                 self.hear(now, *member);
                 return Some(*member);
@@ -465,13 +468,20 @@ impl Invariants {
         Some(held)
     }
 
-    /// Records that the holder of the lease reported a failure, or did not end in time.
-    fn blame(&mut self, at: Duration, member: MemberId, lease: LeaseId, held: &Held, is_report: bool) {
+    /// Records that the holder of the lease reported a failure, which is judged or not, or did not end in time.
+    fn blame(
+        &mut self,
+        at: Duration,
+        member: MemberId,
+        lease: LeaseId,
+        held: &Held,
+        [is_report, is_judged]: [bool; 2],
+    ) {
         let Some(known) = self.known.get(&member) else { return };
         let identity = known.identity.clone();
         let page = self.batches.get_mut(&lease.batch).filter(|_| held.withdrawn.is_none());
         if let Some(page) = page.filter(|page| !page.answered_by.contains_key(&lease.task)) {
-            let blamed = Blamed { at, identity, is_report, is_doubtful: false };
+            let blamed = Blamed { at, identity, is_report, is_judged, is_doubtful: false };
             page.blame.entry(lease.task).or_default().push(blamed);
         }
     }
@@ -494,7 +504,7 @@ impl Invariants {
             return Err(format!("{lease} is withdrawn without reason").into());
         }
         page.drop_holder(member, lease.task);
-        self.blame(now, member, lease, &before, false);
+        self.blame(now, member, lease, &before, [false; 2]);
         Ok(())
     }
 
@@ -529,7 +539,7 @@ impl Invariants {
             let blame = page.blame.entry(lease.task).or_default();
             if !goes_on && (held.alone || blame.len() < POISON - 1) {
                 let (identity, is_doubtful) = (known.identity.clone(), n_held > 1);
-                blame.push(Blamed { at, identity, is_report: false, is_doubtful });
+                blame.push(Blamed { at, identity, is_report: false, is_judged: false, is_doubtful });
             }
         }
     }

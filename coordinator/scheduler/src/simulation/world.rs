@@ -896,7 +896,9 @@ impl World {
         let claims = is_claiming || lies && self.rng.random_bool(0.5);
         let is_made_up = is_impossible && lies && self.rng.random_bool(0.3);
         let answer = if fails || is_impossible && !is_made_up || lies && self.rng.random_bool(0.2) {
-            Event::Failed { member, lease, detail: "impossible".into(), is_certain: worker.is_none() }
+            let lacks_memory = worker.is_some() && self.rng.random_bool(0.2);
+            let (detail, is_certain) = ("impossible".into(), worker.is_none());
+            Event::Failed { member, lease, detail, lacks_memory, is_certain }
         } else {
             Event::Answered { member, lease, claims }
         };
@@ -950,7 +952,10 @@ impl World {
         let lie = match self.rng.random_range(0..4) {
             0 => Event::Answered { member, lease, claims: false },
             1 => Event::Answered { member, lease, claims: true },
-            2 => Event::Failed { member, lease, detail: "a lie".into(), is_certain: false },
+            2 => {
+                let (detail, lacks_memory) = ("a lie".into(), self.rng.random_bool(0.5));
+                Event::Failed { member, lease, detail, lacks_memory, is_certain: false }
+            }
             _ => Event::Withdrawn { member, lease },
         };
         self.plan(0..2000, Planned::Event(lie));

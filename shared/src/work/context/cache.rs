@@ -17,17 +17,17 @@ use super::once::Once;
 use super::{ModelKey, lock};
 use crate::forest::Prepared;
 use crate::forest::TooAmbiguous;
+use crate::limits::MAX_FOREST;
 use crate::models::sampler::Items;
 use crate::work::content::ContentHash;
 use crate::work::language::Language;
-
-/// Bytes that the forest of a sentence may always take: however little a process keeps, it computes what most jobs need.
-const ONE_FOREST: usize = 64 << 20;
 
 /// Models in memory.
 pub struct Models {
     /// Bytes of shards.
     memory: usize,
+    /// Bytes that the forest of a sentence may take.
+    pub forest_limit: usize,
     table: Mutex<Table>,
 }
 
@@ -78,7 +78,7 @@ impl Shards {
 impl Models {
     /// Creates an empty cache with room for so many bytes of shards.
     pub fn new(memory: usize) -> Models {
-        Models { memory, table: Mutex::default() }
+        Models { memory, forest_limit: MAX_FOREST, table: Mutex::default() }
     }
 
     /// Grammar and lexicon, prepared. They are the ones in use from now on.
@@ -87,7 +87,7 @@ impl Models {
         let prepared = self.table().use_model(key).prepared.clone();
         let prepare = || {
             let prepared = Prepared::new(language.grammar.value.clone(), language.lexicon.value.clone());
-            Arc::new(prepared.with_forest_limit(self.memory.max(ONE_FOREST)))
+            Arc::new(prepared.with_forest_limit(self.forest_limit))
         };
         let prepared = prepared.get_or_build(prepare).clone();
         self.table().keep_prepared(key, self.memory / 2);
