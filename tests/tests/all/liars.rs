@@ -14,8 +14,13 @@ use proto::token::Token;
 use serde_json::Value;
 use shared::grammar::ParamId;
 use shared::work::engine::ComputeError;
-use shared::work::task::{Answer, Index, Task};
+use shared::work::task::{Answer, Index};
 use worker::{Compute, RunError, WorkerConfig, engine};
+
+use self::lies::{LIES, Lie};
+
+#[path = "../../../coordinator/src/train/liars/lies.rs"]
+mod lies;
 
 const WORDS: &str =
     "1 1 Sentence --> Words\n1 1 Words --> Word\n1 1 Words --> Word Words\n1 1 Word --> <substrings>\n";
@@ -42,9 +47,6 @@ fn folder() -> Folder {
     folder
 }
 
-/// What a worker says instead of its answer.
-type Lie = fn(&Task, Answer) -> Result<Answer, ComputeError>;
-
 /// Lies of the workers of one machine.
 struct Case {
     name: &'static str,
@@ -55,63 +57,24 @@ struct Case {
     n_honest: usize,
 }
 
-const fn case(name: &'static str, lie: Lie) -> Case {
+fn case(name: &'static str, lie: Lie) -> Case {
     Case { name, lie, n_processes: 1, n_honest: 0 }
 }
 
 /// What no honest worker can say ends its connection; the other lies could be true.
-const CASES: [Case; 8] = [
-    case("a rule is missing", |_, answer| Ok(missing(answer, ParamId(0)))),
-    case("a string in use is missing", |task, answer| {
-        let strings = task.language.as_ref().map(|of| of.lexicon.value.space(&of.grammar.value).strings());
-        Ok(strings
-            .filter(|strings| !strings.is_empty())
-            .map_or(answer.clone(), |strings| missing(answer, ParamId(strings.start))))
-    }),
-    case("the first sentence has no derivation", |_, mut answer| {
-        match &mut answer {
-            Answer::Index(index) => index.unparsable = vec![0],
-            Answer::Candidates(candidates) => candidates.unparsable = vec![0],
-            _ => {}
-        }
-        Ok(answer)
-    }),
-    case("a shard has one parameter fewer", |_, mut answer| {
-        if let Answer::Index(index) = &mut answer {
-            index.params.pop();
-        }
-        Ok(answer)
-    }),
-    case("the trees of other sentences", |_, mut answer| {
+fn cases() -> impl Iterator<Item = Case> {
+    let others = case("the trees of other sentences", |_, mut answer| {
         if let Answer::Sampled(sampled) = &mut answer {
             sampled.analyses.reverse();
         }
         Ok(answer)
-    }),
-    case("the probability is zero", |_, mut answer| {
-        match &mut answer {
-            Answer::Expectation(found) => found.log_z = f64::NEG_INFINITY,
-            Answer::Collapsed(found) => found.expectation.log_z = f64::NEG_INFINITY,
-            _ => {}
-        }
-        Ok(answer)
-    }),
-    case("no task can be computed", |_, _| Err(ComputeError::NoGrammar)),
-    Case {
+    });
+    let three = Case {
         n_processes: 3,
         n_honest: 1,
         ..case("three processes fail after an answer", |_, _| Err(ComputeError::NoGrammar))
-    },
-];
-
-fn missing(mut answer: Answer, param: ParamId) -> Answer {
-    match &mut answer {
-        Answer::Expectation(found) => found.missing = vec![param],
-        Answer::Sampled(found) => found.missing = vec![param],
-        Answer::Collapsed(found) => found.expectation.missing = vec![param],
-        _ => {}
-    }
-    answer
+    };
+    LIES.into_iter().map(|(name, lie)| case(name, lie)).chain([others, three])
 }
 
 impl Case {
@@ -246,7 +209,7 @@ fn no_lie_of_a_worker_ends_a_job() {
     let (folder, jobs) = (folder(), [("vb", 1), ("gibbs", 1)]);
     train(&folder, &jobs);
     let mut n_found = 0;
-    for case in &CASES {
+    for case in &cases().collect::<Vec<_>>() {
         let Outcome { n_lies, n_right, n_expelled, errors, .. } = run(&folder, &jobs, Some(case));
         assert_eq!((n_right, errors), (jobs.len(), vec![]), "{}", case.name);
         // The liar may not be asked, and its answer may be too late.
@@ -324,7 +287,7 @@ fn eight_jobs_beside_a_liar() {
     println!(
         "| lie | jobs right | lies | liars expelled | seconds | seconds without liars | MiB over idle |\n|---|---|---|---|---|---|---|"
     );
-    for case in &CASES {
+    for case in &cases().collect::<Vec<_>>() {
         // The machine may be busy, so the two are measured one after the other.
         let alone = run(&folder, &jobs, None).seconds;
         let Outcome { seconds, n_lies, n_right, errors, n_expelled, more } = run(&folder, &jobs, Some(case));
