@@ -8,14 +8,14 @@
 //! a queue is computed. A confirmation is passed on at once, as the coordinator waits for the slot.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use prost::bytes::Bytes;
 use proto::convert::Wire;
 use proto::cpu_time;
 use shared::stop::{self, Stop, Stopped};
-use shared::work::queue::{Queue, Withdrawal};
+use shared::work::queue::{Guarded, Threads, Withdrawal};
 use shared::work::task::Task;
 use tokio::sync::mpsc;
 
@@ -56,24 +56,13 @@ pub(crate) enum Report {
 }
 
 /// The threads. When it is dropped, they stop computing and end.
-pub(crate) struct Pool(Arc<Shared>);
+pub(crate) struct Pool(Arc<Threads<SessionLease, Task, Reports>>);
 
-#[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
-    /// Notified of a new task, and of the end.
-    changed: Condvar,
-}
+/// Tasks of the threads, whose number the coordinator bounds, and reports that wait for further ones.
+type State = Guarded<SessionLease, Task, Reports>;
 
-/// Tasks of the threads, and reports that wait for further ones.
-#[derive(Default)]
-struct State {
-    /// The coordinator bounds the number of tasks.
-    queue: Queue<SessionLease, Task>,
-    /// Reports that are not passed on; fewer than tasks that wait, or none.
-    done: Vec<Computed>,
-    closed: bool,
-}
+/// Reports that are not passed on; fewer than tasks that wait, or none.
+type Reports = Vec<Computed>;
 
 impl Pool {
     /// Starts `threads` threads that pass what they compute to `computed`.
@@ -84,10 +73,10 @@ impl Pool {
     ) -> Result<Pool, RunError> {
         let pool = Pool(Arc::default());
         for thread in 0..threads {
-            let (shared, compute, computed) = (pool.0.clone(), compute.clone(), computed.clone());
+            let (threads, compute, computed) = (pool.0.clone(), compute.clone(), computed.clone());
             std::thread::Builder::new()
                 .name(format!("compute-{thread}"))
-                .spawn(move || work(&shared, &compute, &computed))
+                .spawn(move || work(&threads, &compute, &computed))
                 .map_err(RunError::Thread)?;
         }
         Ok(pool)
@@ -95,70 +84,55 @@ impl Pool {
 
     /// Adds a task.
     pub fn push(&self, lease: SessionLease, task: Task) {
-        self.0.state().queue.push(lease, task);
-        self.0.changed.notify_one();
+        self.0.push(lease, task);
     }
 
     /// Withdraws tasks: they do not begin, or their threads are asked to stop, or their answers are dropped. Returns the reports that are
     /// to be passed on now; the threads report the others.
     pub fn withdraw(&self, leases: &[SessionLease]) -> Vec<Computed> {
-        self.0.state().withdraw(leases)
+        withdraw(&mut self.0.lock(), leases)
     }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        let mut state = self.0.state();
-        state.closed = true;
-        state.queue.clear();
-        self.0.changed.notify_all();
+        self.0.stop();
     }
 }
 
-impl Shared {
-    /// Waits for the next task; `None` at the end.
-    fn next(&self) -> Option<(SessionLease, Task, Stop)> {
-        let waits = |state: &mut State| state.queue.n_waiting() == 0 && !state.closed;
-        let state = self.changed.wait_while(self.state(), waits);
-        state.unwrap_or_else(PoisonError::into_inner).queue.begin()
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+/// Adds the report of a thread. Returns the reports to pass on, if it is time.
+fn finish(state: &mut State, lease: SessionLease, report: Report) -> Option<Vec<Computed>> {
+    let is_withdrawn = state.queue.end(lease);
+    let report = if is_withdrawn { Report::Withdrawn } else { report };
+    state.more.push(Computed { lease, report });
+    let is_time = is_withdrawn || state.more.len() >= state.queue.n_waiting();
+    is_time.then(|| std::mem::take(&mut state.more))
 }
 
-impl State {
-    /// Adds the report of a thread. Returns the reports to pass on, if it is time.
-    fn finish(&mut self, lease: SessionLease, report: Report) -> Option<Vec<Computed>> {
-        let is_withdrawn = self.queue.end(lease);
-        let report = if is_withdrawn { Report::Withdrawn } else { report };
-        self.done.push(Computed { lease, report });
-        let is_time = is_withdrawn || self.done.len() >= self.queue.n_waiting();
-        is_time.then(|| std::mem::take(&mut self.done))
-    }
-
-    fn withdraw(&mut self, leases: &[SessionLease]) -> Vec<Computed> {
-        for &lease in leases {
-            match self.queue.withdraw(lease) {
-                Withdrawal::Removed => self.done.push(Computed { lease, report: Report::Withdrawn }),
-                Withdrawal::Requested => {}
-                Withdrawal::Unknown => {
-                    let unsent = self.done.iter_mut().filter(|computed| computed.lease == lease);
-                    unsent.for_each(|computed| computed.report = Report::Withdrawn);
-                }
+fn withdraw(state: &mut State, leases: &[SessionLease]) -> Vec<Computed> {
+    for &lease in leases {
+        match state.queue.withdraw(lease) {
+            Withdrawal::Removed => state.more.push(Computed { lease, report: Report::Withdrawn }),
+            Withdrawal::Requested => {}
+            Withdrawal::Unknown => {
+                let unsent = state.more.iter_mut().filter(|computed| computed.lease == lease);
+                unsent.for_each(|computed| computed.report = Report::Withdrawn);
             }
         }
-        std::mem::take(&mut self.done)
     }
+    std::mem::take(&mut state.more)
 }
 
-fn work(shared: &Shared, compute: &Compute, computed: &mpsc::Sender<Vec<Computed>>) {
-    while let Some((lease, task, stop)) = shared.next() {
+fn work(
+    threads: &Threads<SessionLease, Task, Reports>,
+    compute: &Compute,
+    computed: &mpsc::Sender<Vec<Computed>>,
+) {
+    while let Some((lease, task, stop)) = threads.next() {
         let report = report(compute, &task, &stop);
         // Before the report, so that a thread that is free has no more of the task.
         drop(task);
-        let done = shared.state().finish(lease, report);
+        let done = finish(&mut threads.lock(), lease, report);
         if done.is_some_and(|done| computed.blocking_send(done).is_err()) {
             return;
         }
@@ -237,7 +211,8 @@ mod tests {
         /// not begun and when its thread is free if it had; an answer waits only for more tasks than answers.
         #[test]
         fn every_task_is_passed_on_once(steps in prop::collection::vec(step(), 0..120)) {
-            let mut state = State::default();
+            let threads = Threads::default();
+            let mut state = threads.lock();
             let (mut n_pushed, mut running, mut withdrawn) = (0, Vec::new(), BTreeSet::new());
             let mut passed_on: Vec<Computed> = Vec::new();
             // In the end all threads finish.
@@ -253,7 +228,7 @@ mod tests {
                     Step::Finish => {
                         let (lease, stop) = running.remove(0);
                         prop_assert_eq!(stop.is_requested(), withdrawn.contains(&lease));
-                        let done = state.finish(lease, answer());
+                        let done = finish(&mut state, lease, answer());
                         prop_assert!(done.is_some() || !stop.is_requested());
                         passed_on.extend(done.into_iter().flatten());
                     }
@@ -262,13 +237,13 @@ mod tests {
                         if task < n_pushed && !is_reported {
                             withdrawn.insert(lease(task));
                         }
-                        passed_on.extend(state.withdraw(&[lease(task)]));
+                        passed_on.extend(withdraw(&mut state, &[lease(task)]));
                         let is_running = running.iter().any(|(running, _)| *running == lease(task));
                         let is_reported = passed_on.iter().any(|computed| computed.lease == lease(task));
                         prop_assert!(task >= n_pushed || is_running != is_reported);
                     }
                 }
-                let (n_done, n_waiting) = (state.done.len(), state.queue.n_waiting());
+                let (n_done, n_waiting) = (state.more.len(), state.queue.n_waiting());
                 let holds = n_done == 0 || n_done < n_waiting || matches!(step, Step::Push | Step::Begin);
                 prop_assert!(holds, "{n_done} answers wait for {n_waiting} tasks");
             }

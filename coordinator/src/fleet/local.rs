@@ -4,14 +4,14 @@
 //! and end when the driver drops their desk. A panic in a computation fails the task; the thread lives on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use anyhow::{Error, Result};
 use proto::cpu_time;
 use shared::stop::{self, Stop, Stopped};
 use shared::work::engine::ComputeError;
 use shared::work::lease::LeaseId;
-use shared::work::queue::{Queue, Withdrawal};
+use shared::work::queue::{Threads, Withdrawal};
 use shared::work::task::{Answer, Task};
 use tokio::sync::mpsc;
 
@@ -20,71 +20,37 @@ use super::messages::{Given, Input, Job, Order, Orders};
 use scheduler::{Event, MemberId};
 
 /// The driver's side of the threads. When it is dropped, they end.
-struct ToThreads(Arc<Shared>);
+struct ToThreads(Arc<Tasks>);
 
 /// The threads' side.
-pub(super) struct Received(Arc<Shared>);
+pub(super) struct Received(Arc<Tasks>);
 
-#[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
-    /// Notified of a new task, and of the end.
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    queue: Queue<LeaseId, Job>,
-    closed: bool,
-}
+type Tasks = Threads<LeaseId, Job>;
 
 /// Creates the two sides of orders to threads.
 pub(super) fn orders() -> (Box<dyn Orders>, Received) {
-    let shared = Arc::<Shared>::default();
-    (Box::new(ToThreads(shared.clone())), Received(shared))
+    let tasks = Arc::<Tasks>::default();
+    (Box::new(ToThreads(tasks.clone())), Received(tasks))
 }
 
 impl Orders for ToThreads {
     fn give(&self, order: Order) -> Given {
-        let mut state = self.0.state();
         match order {
-            Order::Compute(job) => {
-                state.queue.push(job.lease, job);
-                self.0.changed.notify_one();
-                Given::Taken
+            Order::Compute(job) => self.0.push(job.lease, job),
+            Order::Withdraw(lease) => {
+                if self.0.lock().queue.withdraw(lease) == Withdrawal::Removed {
+                    return Given::Withdrawn;
+                }
             }
-            Order::Withdraw(lease) => match state.queue.withdraw(lease) {
-                Withdrawal::Removed => Given::Withdrawn,
-                Withdrawal::Requested | Withdrawal::Unknown => Given::Taken,
-            },
-            Order::Leave => {
-                state.closed = true;
-                self.0.changed.notify_all();
-                Given::Taken
-            }
+            Order::Leave => self.0.close(),
         }
+        Given::Taken
     }
 }
 
 impl Drop for ToThreads {
     fn drop(&mut self) {
-        let mut state = self.0.state();
-        state.closed = true;
-        state.queue.clear();
-        self.0.changed.notify_all();
-    }
-}
-
-impl Shared {
-    /// Waits for the next task; `None` at the end.
-    fn next(&self) -> Option<(LeaseId, Job, Stop)> {
-        let waits = |state: &mut State| state.queue.n_waiting() == 0 && !state.closed;
-        let state = self.changed.wait_while(self.state(), waits);
-        state.unwrap_or_else(PoisonError::into_inner).queue.begin()
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.stop();
     }
 }
 
@@ -92,13 +58,13 @@ impl Shared {
 pub(super) fn start(
     member: MemberId,
     threads: usize,
-    Received(shared): Received,
+    Received(tasks): Received,
     compute: Compute,
     to_fleet: mpsc::Sender<Input>,
 ) {
     for thread in 0..threads {
-        let (shared, compute, to_fleet) = (shared.clone(), compute.clone(), to_fleet.clone());
-        let body = move || work(member, &shared, &compute, &to_fleet);
+        let (tasks, compute, to_fleet) = (tasks.clone(), compute.clone(), to_fleet.clone());
+        let body = move || work(member, &tasks, &compute, &to_fleet);
         let spawned = std::thread::Builder::new().name(format!("compute-{thread}")).spawn(body);
         if let Err(error) = spawned {
             tracing::error!(%error, thread, "cannot start a compute thread; continuing with fewer");
@@ -106,10 +72,10 @@ pub(super) fn start(
     }
 }
 
-fn work(member: MemberId, shared: &Shared, compute: &Compute, to_fleet: &mpsc::Sender<Input>) {
-    while let Some((lease, job, stop)) = shared.next() {
+fn work(member: MemberId, tasks: &Tasks, compute: &Compute, to_fleet: &mpsc::Sender<Input>) {
+    while let Some((lease, job, stop)) = tasks.next() {
         let computed = answer(member, &job, &stop, compute);
-        let is_withdrawn = shared.state().queue.end(lease);
+        let is_withdrawn = tasks.lock().queue.end(lease);
         let withdrawn = || Input::Happened(Event::Withdrawn { member, lease });
         let input = computed.ok().filter(|_| !is_withdrawn).unwrap_or_else(withdrawn);
         if to_fleet.blocking_send(input).is_err() {

@@ -1,7 +1,7 @@
 //! Tasks of compute threads: tasks that wait for a thread, and tasks that threads compute.
 //!
 //! In: tasks in the order of their assignment, and withdrawals. Out: each task once, to a thread or to the caller that withdraws it
-//! before. Its owner has the lock and wakes the threads.
+//! before. [`Threads`] is a queue behind a lock, for which threads wait.
 //!
 //! ```text
 //!     push ──> waiting ──begin──> running ──end──> gone
@@ -9,6 +9,7 @@
 //! ```
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::stop::Stop;
 
@@ -83,6 +84,63 @@ impl<K: Ord + Copy, T> Queue<K, T> {
     }
 }
 
+/// A queue that threads wait for, and what else `M` its lock guards.
+#[derive(Debug)]
+pub struct Threads<K, T, M = ()> {
+    guarded: Mutex<Guarded<K, T, M>>,
+    /// Notified of a new task, and of the end.
+    changed: Condvar,
+}
+
+/// What the lock of [`Threads`] guards.
+#[derive(Debug)]
+pub struct Guarded<K, T, M> {
+    /// The queue.
+    pub queue: Queue<K, T>,
+    /// The rest.
+    pub more: M,
+    closed: bool,
+}
+
+impl<K, T, M: Default> Default for Threads<K, T, M> {
+    fn default() -> Threads<K, T, M> {
+        let guarded = Guarded { queue: Queue::default(), more: M::default(), closed: false };
+        Threads { guarded: Mutex::new(guarded), changed: Condvar::new() }
+    }
+}
+
+impl<K: Ord + Copy, T, M> Threads<K, T, M> {
+    /// Adds a task, and wakes a thread.
+    pub fn push(&self, key: K, task: T) {
+        self.lock().queue.push(key, task);
+        self.changed.notify_one();
+    }
+
+    /// Waits for the next task; `None` at the end.
+    pub fn next(&self) -> Option<(K, T, Stop)> {
+        let waits = |guarded: &mut Guarded<K, T, M>| guarded.queue.n_waiting() == 0 && !guarded.closed;
+        let guarded = self.changed.wait_while(self.lock(), waits);
+        guarded.unwrap_or_else(PoisonError::into_inner).queue.begin()
+    }
+
+    /// Lets the threads end once no task waits.
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_all();
+    }
+
+    /// Lets the threads end at once: tasks that wait do not begin, and the others are asked to stop.
+    pub fn stop(&self) {
+        self.lock().queue.clear();
+        self.close();
+    }
+
+    /// The queue and the rest. A thread that panicked under the lock has left nothing half-done.
+    pub fn lock(&self) -> MutexGuard<'_, Guarded<K, T, M>> {
+        self.guarded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -151,6 +209,28 @@ mod tests {
             }
             queue.clear();
             prop_assert!(queue.begin().is_none() && running.iter().all(|(_, stop)| stop.is_requested()));
+        }
+    }
+
+    #[test]
+    fn threads_end_after_the_tasks_that_wait_or_at_once() {
+        for at_once in [false, true] {
+            let threads = Threads::<u32, ()>::default();
+            let computed = std::thread::scope(|scope| {
+                (0..3).for_each(|key| threads.push(key, ()));
+                let (_, (), stop) = threads.next().unwrap();
+                if at_once {
+                    threads.stop()
+                } else {
+                    threads.close()
+                }
+                let ended =
+                    scope.spawn(|| std::iter::from_fn(|| threads.next()).map(|(key, ..)| key).collect());
+                let computed: Vec<u32> = ended.join().unwrap();
+                assert_eq!((stop.is_requested(), threads.lock().queue.end(0)), (at_once, at_once));
+                computed
+            });
+            assert_eq!(computed, if at_once { vec![] } else { vec![1, 2] });
         }
     }
 }
