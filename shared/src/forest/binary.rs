@@ -83,8 +83,46 @@ pub struct BinaryGrammar {
     /// `[n_symbols]`: terminals that a yield can end with.
     last: Vec<Ends>,
     sets: TerminalSets,
+    /// `[n_symbols]`: productions by their first terminal, of symbols with many that begin with terminals.
+    by_terminal: Vec<Option<ByTerminal>>,
     /// Bytes of a forest, at most [`MAX_FOREST`].
     pub(super) forest_limit: usize,
+}
+
+/// Productions of a symbol, by the terminal that they begin with.
+struct ByTerminal {
+    /// Positions of the productions that begin with nonterminals, ascending.
+    others: Vec<u32>,
+    /// First terminal and position of the rest, sorted.
+    rest: Vec<(u32, u32)>,
+}
+
+impl ByTerminal {
+    /// Number of productions beyond which a look at each for every span takes longer than finding those that match.
+    const MANY: usize = 64;
+
+    fn new(productions: &[Production], grammar: &Grammar) -> Option<ByTerminal> {
+        let terminals = grammar.n_nonterminals..grammar.symbols.len() as u32;
+        let places = || (0..).zip(productions);
+        let rest = places().filter(|(_, production)| terminals.contains(&production.left));
+        let mut rest: Vec<(u32, u32)> = rest.map(|(at, production)| (production.left, at)).collect();
+        rest.sort_unstable();
+        let others = places().filter(|(_, production)| !terminals.contains(&production.left));
+        let others = others.map(|(at, _)| at).collect();
+        (rest.len() > ByTerminal::MANY).then_some(ByTerminal { others, rest })
+    }
+
+    /// Positions of the productions that begin with a nonterminal or with `first`, ascending.
+    fn positions(&self, first: SymbolId) -> impl Iterator<Item = u32> + '_ {
+        let from = self.rest.partition_point(|&(terminal, _)| terminal < first.0);
+        let matching = self.rest[from..].iter().take_while(move |(terminal, _)| *terminal == first.0);
+        let (mut matching, mut others) = (matching.peekable(), self.others.iter().peekable());
+        std::iter::from_fn(move || match (matching.peek(), others.peek()) {
+            (Some((_, at)), Some(&&other)) if *at < other => matching.next().map(|&(_, at)| at),
+            (_, Some(_)) => others.next().copied(),
+            (_, None) => matching.next().map(|&(_, at)| at),
+        })
+    }
 }
 
 impl BinaryGrammar {
@@ -194,6 +232,7 @@ impl BinaryGrammar {
             first,
             last,
             sets,
+            by_terminal: productions.iter().map(|of| ByTerminal::new(of, grammar)).collect(),
             forest_limit: MAX_FOREST,
             kinds,
             productions,
@@ -222,6 +261,14 @@ impl BinaryGrammar {
             Kind::Adapted(number) => &self.productions[self.base[number.index()] as usize],
             _ => &self.productions[symbol],
         }
+    }
+
+    /// The productions of `symbol` that a yield can have whose first token is `first`, in rule order; others may be among them.
+    pub fn productions_from(&self, symbol: u32, first: SymbolId) -> impl Iterator<Item = &Production> {
+        let (all, index) = (&self.productions[symbol as usize], &self.by_terminal[symbol as usize]);
+        let listed = if index.is_some() { &[][..] } else { &all[..] };
+        let found = index.iter().flat_map(move |index| index.positions(first));
+        listed.iter().chain(found.map(|at| &all[at as usize]))
     }
 
     /// Whether a yield of `symbol` can be `tokens` as far as its length, first and last token tell.
@@ -520,6 +567,31 @@ mod tests {
             [n, n + 1, n + 2, n + 3, x, a].map(ends),
             [Some(b), Some(a), Some(a), Some(a), None, Some(a)]
         );
+    }
+
+    /// Law: the productions found by the first terminal are those that begin with it or with a nonterminal, in rule order.
+    #[test]
+    fn productions_by_first_terminal_are_those_that_can_match() {
+        for n_terminals in [3_u32, 70, 400] {
+            let rule = |at: u32| match at % 7 {
+                0 => "1 1 S --> S A\n".replace('A', &format!("A{}", at % 3)),
+                1..4 => format!("1 1 S --> t{} S\n", at * 5 % n_terminals),
+                _ => format!("1 1 S --> t{} t{at}\n", at * 3 % n_terminals),
+            };
+            let lexicon = (0..n_terminals).map(|at| format!("1 1 S --> t{at}\n1 1 A{} --> t{at}\n", at % 3));
+            let all: String = lexicon.zip((0..).map(rule)).flat_map(<[String; 2]>::from).collect();
+            let text = format!("1 1 S --> A0 A1\n1 1 S --> A2 S\n{all}");
+            let (grammar, _) = syntax::parse(&text, "g").unwrap();
+            let binary = BinaryGrammar::new(&grammar);
+            assert_eq!(binary.by_terminal[0].is_some(), n_terminals > 3);
+            for first in (grammar.n_nonterminals..grammar.symbols.len() as u32).map(SymbolId) {
+                let can_match = |p: &&Production| {
+                    p.left < grammar.n_nonterminals || p.left == first.0 || n_terminals == 3
+                };
+                let expected = binary.productions[0].iter().filter(can_match).map(|p| p.param);
+                assert!(binary.productions_from(0, first).map(|p| p.param).eq(expected), "{first:?}");
+            }
+        }
     }
 
     /// Law: a set has the same terminals whether it is a list or bits.

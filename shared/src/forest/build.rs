@@ -294,7 +294,7 @@ impl<'a> Builder<'a> {
             return Ok(());
         }
         let binary = self.binary;
-        for production in &binary.productions[label.symbol as usize] {
+        for production in binary.productions_from(label.symbol, tokens[start]) {
             self.meter.add(1);
             // A production has an edge for each place between two symbols, so that few are found beyond the limit.
             if bytes(self.candidates.len() + self.found.len(), self.goals.len()) > binary.forest_limit {
