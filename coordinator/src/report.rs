@@ -339,7 +339,7 @@ type Segment<'a> = (&'a str, (usize, usize));
 fn segments(line: &str, unit: Unit) -> Vec<Segment<'_>> {
     let mut from = 0;
     let words: Vec<&str> = match unit {
-        Unit::Char | Unit::Grapheme => line.split_whitespace().collect(),
+        Unit::Char | Unit::Grapheme | Unit::Ipa => line.split_whitespace().collect(),
         Unit::Token => line.split(" | ").map(str::trim).collect(),
     };
     let span = |word| {

@@ -202,7 +202,7 @@ def segment(
     """Finds the words of a text by sampling, as the command `grammaton segment` does, with the same options and defaults.
 
     `text` is a path or an iterable of utterances. Spaces in them (with `unit="token"`: `|` between phonemes) are gold word boundaries, which are
-    scored against and otherwise ignored. `unit` is `"char"`, `"grapheme"` or `"token"`. The format of the text is looked at: what is found is a warning,
+    scored against and otherwise ignored. `unit` is `"char"`, `"grapheme"`, `"ipa"` or `"token"`. The format of the text is looked at: what is found is a warning,
     and a text with two readings a `ValueError` that names the arguments to choose from, of `layout` to `word_separator`; `layout="plain"` takes
     the lines as they are. `normalise` to `digraphs` clean the text. `set` has further keys of the job, as in `set={"inference.seed": 2}`. Ctrl-C stops
     within a second.

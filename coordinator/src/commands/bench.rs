@@ -140,7 +140,7 @@ impl Subject {
     fn job(&self, rounds: u16) -> String {
         let (kind, method) = if self.is_adapted { ("adaptor", "vb") } else { ("pcfg", "em") };
         let (format, unit) = match self.unit {
-            Unit::Char | Unit::Grapheme => ("segmented", "char"),
+            Unit::Char | Unit::Grapheme | Unit::Ipa => ("segmented", "char"),
             Unit::Token => ("tokens", "token"),
         };
         let (grammar, rounds) = (toml::Value::from(self.grammar.clone()), 1 + rounds);
@@ -163,7 +163,9 @@ impl Subject {
             let count = AT_ONCE.min(n - first);
             for tree in generate::sample(&self.language, count, seed, &Options::default())? {
                 match self.unit {
-                    Unit::Char | Unit::Grapheme => text += &segmented(&tree, &segments, Unit::Char),
+                    Unit::Char | Unit::Grapheme | Unit::Ipa => {
+                        text += &segmented(&tree, &segments, Unit::Char)
+                    }
                     Unit::Token => text += &tree.terminals().collect::<Vec<_>>().join(" "),
                 }
                 text.push('\n');

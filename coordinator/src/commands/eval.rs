@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use shared::data::corpus::{Options, Unit};
 use shared::data::eval::Source;
 use shared::data::eval::alternatives::{LineScores, score_corpora};
@@ -39,9 +40,9 @@ pub struct SegmentationArgs {
     /// Print one JSON object
     #[arg(help_heading = "Output", long)]
     pub json: bool,
-    /// Unit of a symbol: char, with spaces between words, or token, with | between words
-    #[arg(long, value_enum, default_value = "char")]
-    pub unit: UnitName,
+    /// Unit of a symbol
+    #[arg(long, value_parser = unit_parser(), default_value = "char")]
+    pub unit: Unit,
 }
 
 /// Arguments of `eval brackets`.
@@ -61,25 +62,11 @@ pub struct BracketsArgs {
     pub max_length: usize,
 }
 
-/// Units by name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-pub enum UnitName {
-    /// A character
-    Char,
-    /// A character with its combining marks
-    Grapheme,
-    /// A token between spaces
-    Token,
-}
-
-impl From<UnitName> for Unit {
-    fn from(name: UnitName) -> Unit {
-        match name {
-            UnitName::Char => Unit::Char,
-            UnitName::Grapheme => Unit::Grapheme,
-            UnitName::Token => Unit::Token,
-        }
-    }
+/// Parser of a unit by its name.
+pub fn unit_parser() -> impl TypedValueParser<Value = Unit> {
+    let value = |unit: Unit| PossibleValue::new(unit.name()).help(unit.about());
+    PossibleValuesParser::new(Unit::ALL.map(value))
+        .map(|name| Unit::ALL.into_iter().find(|unit| unit.name() == name).unwrap_or_default())
 }
 
 /// Runs the command.
@@ -100,7 +87,7 @@ fn not_both_standard_input(gold: &Path, predicted: &Path) -> Result<()> {
 fn segmentation(args: &SegmentationArgs) -> Result<Answer> {
     not_both_standard_input(&args.gold, &args.predicted)?;
     // The limit of symbols is for training; scoring has none.
-    let options = Options { unit: args.unit.into(), max_symbols: u32::MAX, ..Options::default() };
+    let options = Options { unit: args.unit, max_symbols: u32::MAX, ..Options::default() };
     let (gold, _) = input::corpus(&args.gold, &options)?;
     let (predicted, _) = input::corpus(&args.predicted, &options)?;
     let scores = score_corpora(&gold, &predicted)?;

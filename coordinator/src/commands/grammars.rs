@@ -4,12 +4,12 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
 use clap::Parser;
-use shared::data::corpus::Options;
+use shared::data::corpus::{Options, Unit};
 use shared::grammar::auto::{Auto, FAMILY, NAMES};
 use shared::grammar::syntax;
 
 use super::Answer;
-use super::eval::UnitName;
+use super::eval::unit_parser;
 use crate::job::STRESS_MARKS;
 use crate::nearest::nearest;
 use crate::train::made::{Affixes, Known, made};
@@ -28,9 +28,9 @@ pub struct Args {
     /// Corpus to make the grammar from, with one sentence per line
     #[arg(long, value_name = "FILE", requires = "name")]
     corpus: Option<PathBuf>,
-    /// Unit of a symbol: char, with spaces between words, or token, with | between words
-    #[arg(long, value_enum, default_value = "char")]
-    unit: UnitName,
+    /// Unit of a symbol
+    #[arg(long, value_parser = unit_parser(), default_value = "char")]
+    unit: Unit,
     /// Vowels, with spaces between them; if empty, they are found in the corpus
     #[arg(long, value_name = "SYMBOLS", default_value = "")]
     vowels: String,
@@ -60,7 +60,7 @@ pub fn run(args: &Args) -> Result<Answer> {
             None => bail!("\"{name}\" is not a grammar; `grammaton grammars` lists them"),
         }
     };
-    let options = Options { unit: args.unit.into(), ..Options::default() };
+    let options = Options { unit: args.unit, ..Options::default() };
     let source = Source::open(corpus, options, 0)?;
     let known = Known {
         vowels: args.vowels.clone(),

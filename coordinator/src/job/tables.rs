@@ -203,7 +203,7 @@ table! {
     format: Format = Format::default(), Rules::read_by(SENTENCES);
 
     /// Unit of the symbols of a segmented text. `char`: `yu want tu`; `grapheme`: the same, and combining marks belong to the character before
-    /// them; `token`: `y u | w a n t | t u`.
+    /// them; `ipa`: segments of the IPA, with their modifiers, tones and tie bars; `token`: `y u | w a n t | t u`.
     unit: Unit = Unit::default(), Rules::read_by(SENTENCES);
 
     /// Kind of the lines. `text`: sentences, with a notice if a sample looks like something else; `plain`: sentences, whatever they look like; `hex`:

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use shared::data::corpus::Unit;
+
 use super::cli::{at, folder, grammaton, refused, stdout};
 
 /// Words in the form of `line`, which gets the number of a word and the word.
@@ -273,6 +275,41 @@ fn messages_name_the_file_of_the_user() {
         &[&args[..], &[&at(&dir, "other.txt"), "-q"]].concat(),
         &[&format!("{}: no affix", at(&dir, "other.txt"))],
     );
+}
+
+#[test]
+fn units_are_the_same_in_jobs_help_documents_and_python() {
+    let read = |path: &str| fs::read_to_string(format!("{}/../{path}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let row = |text: &str, begin: &str| text.lines().find(|line| line.contains(begin)).unwrap().to_owned();
+    let help = |args: &[&str]| {
+        let assert = grammaton(args).success();
+        String::from_utf8(assert.get_output().stdout.clone()).unwrap()
+    };
+    let texts = [
+        row(&read("docs/JOB.md"), "| `unit` |"),
+        row(&read("docs/reference/input.md"), "| `--unit` |"),
+        row(&read("python/grammaton/run.py"), "`unit` is"),
+        help(&["segment", "--help"]),
+        help(&["eval", "segmentation", "--help"]),
+        help(&["grammars", "--help"]),
+    ];
+    for unit in Unit::ALL {
+        assert!(texts.iter().all(|text| text.contains(unit.name())), "{}: {texts:?}", unit.name());
+        segmented("segment", "t\u{361}ʃʰ a\naː\n".as_bytes(), &["--unit", unit.name()]);
+    }
+    refused(&["segment", "text.txt", "--unit", "phone"], &["possible values: char, grapheme, ipa, token"]);
+}
+
+#[test]
+fn segments_of_the_ipa_are_not_divided() {
+    let text = "t\u{361}ʃʰaːt\u{361}ʃʰa\naːt\u{361}ʃʰaːt\u{361}ʃʰa\n";
+    let dir = folder(&[("text.txt", text.as_bytes())]);
+    let args = ["grammars", "unigram", "--corpus", &at(&dir, "text.txt"), "--unit"];
+    let symbols = |unit| {
+        let assert = grammaton(&[&args[..], &[unit]].concat()).success();
+        stdout(&assert).lines().filter(|line| line.contains("Char -->")).count()
+    };
+    assert_eq!((symbols("ipa"), symbols("char")), (3, 6), "t\u{361}ʃʰ, aː, a");
 }
 
 #[test]

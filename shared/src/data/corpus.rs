@@ -51,25 +51,39 @@ pub enum Unit {
     Token,
     /// Each Unicode grapheme cluster: a character with its combining marks and joiners; words being separated by white space.
     Grapheme,
+    /// Each segment of the International Phonetic Alphabet: a letter with its marks, modifier letters and tone, letters under a tie bar being one;
+    /// words being separated by white space.
+    Ipa,
 }
 
 impl Unit {
     /// All units.
-    pub const ALL: [Unit; 3] = [Unit::Char, Unit::Grapheme, Unit::Token];
+    pub const ALL: [Unit; 4] = [Unit::Char, Unit::Grapheme, Unit::Ipa, Unit::Token];
 
     /// Its name in jobs and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Unit::Char => "char",
             Unit::Grapheme => "grapheme",
+            Unit::Ipa => "ipa",
             Unit::Token => "token",
+        }
+    }
+
+    /// Its symbols in a few words.
+    pub fn about(self) -> &'static str {
+        match self {
+            Unit::Char => "A character; spaces between words",
+            Unit::Grapheme => "A character with its combining marks; spaces between words",
+            Unit::Ipa => "A segment of the IPA, as t\u{361}ʃʰ or aː; spaces between words",
+            Unit::Token => "A token between spaces; | between words",
         }
     }
 
     /// Separators of symbols and of words.
     pub fn separators(self) -> (&'static str, &'static str) {
         match self {
-            Unit::Char | Unit::Grapheme => ("", " "),
+            Unit::Char | Unit::Grapheme | Unit::Ipa => ("", " "),
             Unit::Token => (" ", " | "),
         }
     }

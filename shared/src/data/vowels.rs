@@ -43,7 +43,7 @@ const BELIEVED: (i64, i64) = (95, 100);
 
 /// Whether a symbol is a vowel or a consonant by its letters, if they tell: a vowel comes first; or a consonant does, and no vowel follows. Accents,
 /// modifiers (ː, ʰ, ˈ) and other signs do not count.
-fn by_letters(symbol: &str) -> Option<bool> {
+pub fn by_letters(symbol: &str) -> Option<bool> {
     let is_vowel = |letter: char| letter.to_lowercase().all(|letter| VOWELS.contains(letter));
     let is_letter = |sign: &char| {
         sign.general_category_group() == GeneralCategoryGroup::Letter

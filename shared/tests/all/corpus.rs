@@ -205,6 +205,31 @@ fn names(corpus: &Corpus) -> Vec<&str> {
     corpus.sentences[0].iter().map(|&symbol| corpus.symbols[symbol as usize].as_str()).collect()
 }
 
+proptest! {
+    #[test]
+    fn segments_of_the_ipa_join_to_the_text_and_do_not_depend_on_spaces(
+        text in "[taɪʃ ʰːⁿᵐˈ⁵˥.\u{361}\u{303}]{1,12}",
+    ) {
+        let ipa = Options { unit: Unit::Ipa, ..CHARS };
+        prop_assume!(!text.trim().is_empty());
+        let plain = text.replace(' ', "");
+        let corpus = read(&text, &ipa).unwrap();
+        prop_assert_eq!(names(&corpus).concat(), plain.clone());
+        let unspaced = read(&plain, &ipa).unwrap();
+        prop_assert_eq!(names(&corpus), names(&unspaced));
+        let mut symbols = Vec::new();
+        shared::data::corpus::clean::symbols(&plain, Unit::Ipa, &[], |symbol| symbols.push(symbol));
+        prop_assert_eq!(names(&corpus), symbols);
+    }
+}
+
+#[test]
+fn segments_of_the_ipa_may_be_apart_in_the_file() {
+    let ipa = Options { unit: Unit::Ipa, ..CHARS };
+    let corpus = read("t\u{361} ʃ ʰ a ː n", &ipa).unwrap();
+    assert_eq!((names(&corpus), corpus.segmentation()), (vec!["t\u{361}ʃʰ", "aː", "n"], vec![vec![1, 2, 3]]));
+}
+
 #[test]
 fn graphemes_do_not_depend_on_spaces() {
     let graphemes = Options { unit: Unit::Grapheme, ..CHARS };

@@ -22,7 +22,7 @@ pub fn run(data: &[u8]) {
     let [how, limit, text @ ..] = data else { return };
     let options = Options {
         format: if how & 1 == 0 { Format::Segmented } else { Format::Tokens },
-        unit: [Unit::Char, Unit::Token, Unit::Grapheme][usize::from(how >> 3) % 3],
+        unit: Unit::ALL[usize::from(how >> 3) % Unit::ALL.len()],
         max_symbols: 1 + u32::from(*limit),
         cleaning: Cleaning {
             normalise: [Normalise::None, Normalise::Nfc, Normalise::Nfkc][usize::from(how >> 5) % 3],

@@ -9,15 +9,15 @@ use anyhow::{Result, bail};
 use shared::data::corpus::Unit;
 use shared::data::corpus::sniff::{Given, Reading};
 
+use crate::commands::eval::unit_parser;
 use crate::job::{CorpusTable, Job};
 
 /// Options about the text.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub struct ReadingOptions {
-    /// Unit of a symbol: char or grapheme (a character with its combining marks), with spaces between words; or token (phonemes between
-    /// spaces), with | between words [default: grapheme, unless the text is seen to be of tokens]
-    #[arg(help_heading = "Text", long, value_parser = ["char", "grapheme", "token"])]
-    pub unit: Option<String>,
+    /// Unit of a symbol [default: grapheme, unless the text is seen to be of tokens]
+    #[arg(help_heading = "Text", long, value_parser = unit_parser())]
+    pub unit: Option<Unit>,
     /// Kind of the lines: plain, whatever they look like; hex (code points, as of MorphAGram); chat (a transcript) [default: as they look]
     #[arg(help_heading = "Text", long, value_name = "KIND", value_parser = ["plain", "hex", "chat"])]
     pub layout: Option<String>,
@@ -69,7 +69,7 @@ impl ReadingOptions {
         });
         let text = |value: &Option<String>| value.clone().map(toml::Value::from);
         let keys = [
-            ("unit", text(&self.unit)),
+            ("unit", self.unit.map(|unit| toml::Value::from(unit.name()))),
             ("layout", text(&self.layout)),
             ("column", text(&self.column)),
             ("counts", text(&self.counts)),

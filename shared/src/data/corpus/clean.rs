@@ -7,10 +7,11 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization as _;
-use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory as _};
+use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory as _};
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::Unit;
+use crate::data::vowels::by_letters;
 
 /// The token that stands between words in [`Unit::Token`].
 pub const BOUNDARY: &str = "|";
@@ -73,7 +74,7 @@ impl Cleaning {
                     tokens.map(|token| if token.chars().all(is_punctuation) { instead } else { token });
                 cleaned.filter(|token| !token.is_empty()).collect::<Vec<_>>().join(" ")
             }
-            Unit::Char | Unit::Grapheme => {
+            Unit::Char | Unit::Grapheme | Unit::Ipa => {
                 line.chars().fold(String::with_capacity(line.len()), |mut cleaned, letter| {
                     if is_punctuation(letter) {
                         cleaned += instead;
@@ -125,20 +126,80 @@ pub fn symbols<'a>(word: &'a str, unit: Unit, digraphs: &[String], mut symbol: i
     let mut rest = word;
     while !rest.is_empty() {
         let digraph = digraphs.iter().find(|digraph| rest.starts_with(digraph.as_str()));
-        let length = match (unit, digraph) {
+        let mut length = match (unit, digraph) {
             (Unit::Token, _) => rest.len(),
             (_, Some(digraph)) => digraph.len(),
             (Unit::Char, None) => rest.chars().next().map_or(0, char::len_utf8),
-            (Unit::Grapheme, None) => rest.graphemes(true).next().map_or(0, str::len),
+            (Unit::Grapheme | Unit::Ipa, None) => grapheme(rest),
         };
+        while unit == Unit::Ipa && length < rest.len() {
+            let (before, after) = rest.split_at(length);
+            let next = grapheme(after);
+            if !is_one_symbol(before, &after[..next], unit) {
+                break;
+            }
+            length += next;
+        }
         let (first, others) = rest.split_at(length);
         symbol(first);
         rest = others;
     }
 }
 
-/// Whether a grapheme that ends `before` goes on in `after`, so that a cut between the two divides it.
-pub fn is_one_grapheme(before: &str, after: &str) -> bool {
+/// Length of the first grapheme.
+fn grapheme(text: &str) -> usize {
+    text.graphemes(true).next().map_or(0, str::len)
+}
+
+/// Whether a symbol that ends `before` continues in `after`, so that a cut between the two divides it.
+pub fn is_one_symbol(before: &str, after: &str, unit: Unit) -> bool {
+    match unit {
+        Unit::Char | Unit::Token => false,
+        Unit::Grapheme => is_one_grapheme(before, after),
+        Unit::Ipa => is_one_grapheme(before, after) || is_one_segment(before, after),
+    }
+}
+
+/// Tie bars, above and below.
+const TIES: [char; 2] = ['\u{361}', '\u{35c}'];
+/// Marks of primary and secondary stress: symbols of their own, as they belong to a syllable.
+const STRESS: [char; 2] = ['ˈ', 'ˌ'];
+/// Small nasals: after a consonant its release (`dⁿ`), else the beginning of the next segment (`ⁿd`).
+const NASALS: [char; 6] = ['ᵐ', 'ᶬ', 'ⁿ', 'ᶮ', 'ᶯ', 'ᵑ'];
+
+/// Whether a character modifies a segment of the IPA: modifier letters, tone letters and numbers, length, rhoticity.
+pub fn is_modifier(sign: char) -> bool {
+    let is_spacing =
+        matches!(sign, '\u{2b0}'..='\u{2ff}' | '\u{a700}'..='\u{a721}' | '¹' | '²' | '³' | '⁰' | '⁴'..='⁹');
+    (is_spacing || sign.general_category() == GeneralCategory::ModifierLetter) && !STRESS.contains(&sign)
+}
+
+/// Whether a character is a letter that modifiers belong to.
+fn is_base(sign: char) -> bool {
+    sign.general_category_group() == GeneralCategoryGroup::Letter
+        && !is_modifier(sign)
+        && !STRESS.contains(&sign)
+}
+
+/// Whether two graphemes are parts of a segment of the IPA: a tie bar joins the next letter, a modifier the segment before it. A modifier without
+/// a segment before it (at the start of a line, after stress) joins the letter after it, as do small nasals not after a consonant.
+fn is_one_segment(before: &str, after: &str) -> bool {
+    let Some(first) = after.chars().next() else { return false };
+    let base = before.rfind(is_base);
+    if is_base(first) {
+        let is_tied = before.rfind(TIES) > base;
+        let is_leading = base.is_none() && before.starts_with(is_modifier);
+        return is_tied || is_leading;
+    }
+    let is_vowel = || by_letters(&before[base.unwrap_or(0)..]) == Some(true);
+    match base {
+        Some(_) => is_modifier(first) && !(NASALS.contains(&first) && is_vowel()),
+        None => is_modifier(first) && before.starts_with(is_modifier),
+    }
+}
+
+/// Whether a grapheme that ends `before` continues in `after`.
+fn is_one_grapheme(before: &str, after: &str) -> bool {
     if before.is_ascii() && after.is_ascii() {
         return false;
     }
@@ -172,7 +233,7 @@ mod tests {
     proptest! {
         #[test]
         fn cleaning_twice_is_cleaning_once(cleaning in all(), line in "(\\PC| |[shCct]|\u{301}|[.,!|'-]){0,30}") {
-            for unit in [Unit::Char, Unit::Grapheme, Unit::Token] {
+            for unit in Unit::ALL {
                 let once = cleaning.line(&line, unit).into_owned();
                 prop_assert_eq!(cleaning.line(&once, unit), once.as_str());
             }
@@ -180,7 +241,7 @@ mod tests {
 
         #[test]
         fn symbols_are_the_word_in_pieces(cleaning in all(), word in "(\\PC|[shct]|\u{301}|\u{200d}){1,20}") {
-            for unit in [Unit::Char, Unit::Grapheme, Unit::Token] {
+            for unit in Unit::ALL {
                 let found = symbols_of(&word, unit, &cleaning);
                 prop_assert_eq!(found.concat(), word.as_str());
                 prop_assert!(found.iter().all(|symbol| !symbol.is_empty()));
@@ -213,5 +274,33 @@ mod tests {
         assert_eq!(symbols_of("e\u{301}sh", Unit::Grapheme, &cleaning), ["e\u{301}", "sh"]);
         assert_eq!(symbols_of("e\u{301}sh", Unit::Char, &cleaning), ["e", "\u{301}", "sh"]);
         assert_eq!(symbols_of("sha", Unit::Token, &cleaning), ["sha"]);
+    }
+
+    #[test]
+    fn segments_of_the_ipa_have_their_modifiers() {
+        let table: [(&str, &[&str]); 19] = [
+            ("t\u{361}ʃat\u{35c}s", &["t\u{361}ʃ", "a", "t\u{35c}s"]),
+            ("t\u{361}ʃʰa", &["t\u{361}ʃʰ", "a"]),
+            ("pʰakʷi", &["pʰ", "a", "kʷ", "i"]),
+            ("tʲuɫˠdˤ", &["tʲ", "u", "ɫˠ", "dˤ"]),
+            ("aːeˑɪ", &["aː", "eˑ", "ɪ"]),
+            ("ɚə˞", &["ɚ", "ə˞"]),
+            ("tʼaʔ", &["tʼ", "a", "ʔ"]),
+            ("ma˥˩ta˧˥", &["m", "a˥˩", "t", "a˧˥"]),
+            ("ma⁵¹ŋ²", &["m", "a⁵¹", "ŋ²"]),
+            ("ɛ\u{303}ːn\u{329}", &["ɛ\u{303}ː", "n\u{329}"]),
+            ("ˈtʰeɪˌblə", &["ˈ", "tʰ", "e", "ɪ", "ˌ", "b", "l", "ə"]),
+            ("ⁿdaⁿda", &["ⁿd", "a", "ⁿd", "a"]),
+            ("aːᵐba", &["aː", "ᵐb", "a"]),
+            ("tⁿadˡ", &["tⁿ", "a", "dˡ"]),
+            ("ʰpaˈʰta", &["ʰp", "a", "ˈ", "ʰt", "a"]),
+            ("ᵑɡ\u{361}ba", &["ᵑɡ\u{361}b", "a"]),
+            ("kǃaǁʰ", &["k", "ǃ", "a", "ǁʰ"]),
+            ("aⁿ", &["a", "ⁿ"]),
+            ("a.ta", &["a", ".", "t", "a"]),
+        ];
+        for (word, expected) in table {
+            assert_eq!(symbols_of(word, Unit::Ipa, &Cleaning::default()), expected, "{word}");
+        }
     }
 }

@@ -14,7 +14,7 @@ use std::path::Path;
 use rustc_hash::FxHashMap;
 use unicode_normalization::UnicodeNormalization as _;
 
-use super::clean::{BOUNDARY, is_one_grapheme, symbols};
+use super::clean::{BOUNDARY, is_one_symbol, symbols};
 use super::decode::{Change, Container, Stream};
 use super::layout::{Counts, Layout, LayoutError, LineKind};
 use super::{Corpus, Format, Options, Unit};
@@ -259,7 +259,7 @@ impl fmt::Display for Notice {
             }
             Notice::NoGold { source_name, unit } => {
                 let boundary = match unit {
-                    Unit::Char | Unit::Grapheme => "white space between words",
+                    Unit::Char | Unit::Grapheme | Unit::Ipa => "white space between words",
                     Unit::Token => "`|` between words",
                 };
                 write!(
@@ -522,26 +522,23 @@ impl<'a> Reader<'a> {
             sentence.clear();
             ends.clear();
             let symbol_ids = &mut self.symbols;
+            let mut last = String::new(); // the last symbol, which the next word may continue
             for word in cleaning.line(&place.sentence, effective_unit).split_whitespace() {
                 match (format, unit) {
-                    (Format::Segmented, Unit::Char | Unit::Grapheme) => {
-                        symbols(word, unit, &self.digraphs, |symbol| {
+                    (Format::Segmented, Unit::Char | Unit::Grapheme | Unit::Ipa) => {
+                        // Segments of the IPA are joined below, as they may go on behind a space.
+                        let pieces = if unit == Unit::Ipa { Unit::Grapheme } else { unit };
+                        symbols(word, pieces, &self.digraphs, |symbol| {
                             // Symbols do not depend on the gold segmentation: a mark belongs to the letter before it, also behind a space.
-                            let before =
-                                sentence.last().map(|&last| symbol_ids.names[last as usize].as_str());
-                            match before
-                                .filter(|before| unit == Unit::Grapheme && is_one_grapheme(before, symbol))
-                            {
-                                Some(before) => {
-                                    let joined = [before, symbol].concat();
-                                    sentence.pop();
-                                    ends.pop_if(|end| *end as usize > sentence.len());
-                                    sentence.push(symbol_ids.id(&joined));
-                                }
-                                None => sentence.push(symbol_ids.id(symbol)),
+                            if is_one_symbol(&last, symbol, unit) && !last.is_empty() {
+                                ends.pop_if(|end| *end as usize > sentence.len());
+                            } else if !last.is_empty() {
+                                sentence.push(symbol_ids.id(&last));
+                                last.clear();
                             }
+                            last.push_str(symbol);
                         });
-                        ends.push(sentence.len() as u32);
+                        ends.push(sentence.len() as u32 + 1);
                     }
                     (Format::Segmented, Unit::Token) if word == BOUNDARY => {
                         self.marks_words = true;
@@ -550,9 +547,12 @@ impl<'a> Reader<'a> {
                     }
                     _ => sentence.push(symbol_ids.id(word)),
                 }
-                if sentence.len() > max_symbols as usize {
+                if sentence.len() + usize::from(!last.is_empty()) > max_symbols as usize {
                     return Err(self.lines.too_long(line, byte));
                 }
+            }
+            if !last.is_empty() {
+                sentence.push(symbol_ids.id(&last));
             }
             let n_symbols = sentence.len() as u32;
             if n_symbols == 0 {
