@@ -198,7 +198,7 @@ pub enum FleetError {
         /// Stage of the batch.
         stage: Stage,
         /// The task and its members.
-        mismatch: Mismatch,
+        mismatch: Box<Mismatch>,
     },
     /// The job was cancelled.
     #[error("the job was cancelled")]
@@ -608,7 +608,7 @@ mod tests {
             let right = right.map(str::to_owned);
             let (task, expelled) = (TaskIndex(17), Vec::new());
             let mismatch = Mismatch { task, wrong, reported: vec![], expelled, right, is_mended: false };
-            FleetError::Audit { stage: Stage::Decode, mismatch }.to_string()
+            FleetError::Audit { stage: Stage::Decode, mismatch: Box::new(mismatch) }.to_string()
         };
         assert_eq!(
             mismatch(&["bob"], Some("alice")),

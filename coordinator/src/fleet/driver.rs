@@ -527,6 +527,7 @@ impl Driver {
         let is_full = batch.backlog.add(answer.size());
         // The channel has room for all; the caller may have gone.
         let task = lease.task;
+        let answer = Box::new(answer);
         let _ = batch.progress.try_send(Progress::Answered { task, witness, answer, refuted });
         batch.backlog.only().filter(|_| is_full)
     }

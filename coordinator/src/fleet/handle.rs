@@ -167,7 +167,7 @@ impl Handle {
             wrong: wrong.into_iter().map(|witness| witness.name).collect(),
             reported: reporters.into_iter().map(|reporter| reporter.name).collect(),
         };
-        Err(FleetError::Audit { stage, mismatch })
+        Err(FleetError::Audit { stage, mismatch: Box::new(mismatch) })
     }
 }
 
@@ -259,7 +259,7 @@ impl Handle {
                         true => link.tell(Input::RoomFreed { batch }),
                         false => Ok(()),
                     };
-                    let Heard { certain, confirming, doubt } = audit.hear(task, witness, answer);
+                    let Heard { certain, confirming, doubt } = audit.hear(task, witness, *answer);
                     if let Some(doubt) = doubt {
                         self.judge(stage, &*tasks, doubt, &stop)?;
                     }

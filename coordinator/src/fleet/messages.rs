@@ -138,7 +138,7 @@ pub(super) enum Progress {
         /// The member that answered.
         witness: Witness,
         /// The answer.
-        answer: Answer,
+        answer: Box<Answer>,
         /// Workers to be judged by it: they reported that the task cannot be computed.
         refuted: Vec<Reporter>,
     },

@@ -186,7 +186,7 @@ impl BatchError {
     pub fn into_error(self, stage: Stage) -> FleetError {
         match self {
             BatchError::Failed { failure, decisions } => FleetError::Batch { stage, failure, decisions },
-            BatchError::Audit(mismatch) => FleetError::Audit { stage, mismatch },
+            BatchError::Audit(mismatch) => FleetError::Audit { stage, mismatch: Box::new(mismatch) },
             BatchError::Cancelled => FleetError::Cancelled,
             BatchError::Stopped => FleetError::Stopped,
         }
@@ -197,7 +197,7 @@ impl From<FleetError> for BatchError {
     fn from(error: FleetError) -> BatchError {
         match error {
             FleetError::Batch { failure, decisions, .. } => BatchError::Failed { failure, decisions },
-            FleetError::Audit { mismatch, .. } => BatchError::Audit(mismatch),
+            FleetError::Audit { mismatch, .. } => BatchError::Audit(*mismatch),
             FleetError::Cancelled => BatchError::Cancelled,
             _ => BatchError::Stopped,
         }

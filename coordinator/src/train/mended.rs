@@ -46,7 +46,7 @@ impl Map for Audited {
             let (task, wrong) = (TaskIndex(last as u32), vec!["bob".to_owned()]);
             let (right, expelled) = (Some("alice".to_owned()), vec![self.failures.get() as u64]);
             let mismatch = Mismatch { task, wrong, reported: vec![], expelled, right, is_mended: true };
-            return Err(FleetError::Audit { stage, mismatch });
+            return Err(FleetError::Audit { stage, mismatch: Box::new(mismatch) });
         }
         Ok(report)
     }
