@@ -50,8 +50,7 @@ pub fn choose(
     let empty = || Ranking::new(&adapted, choice.truncation, choice.rho);
     let mut ranking = empty();
     let mut beginnings = no_strings(grammar);
-    let up_to = if choice.truncation == 0 { 0 } else { FIRST_LENGTH };
-    let mut lengths = Lengths { max_length: choice.max_length, longer_than: 0, up_to };
+    let mut lengths = Lengths { max_length: choice.max_length, longer_than: 0, up_to: FIRST_LENGTH };
     loop {
         let sums = count(fleet, tasks(beginnings, Work::Candidates(lengths)), folder)?;
         refuse(&sums.unparsable)?;

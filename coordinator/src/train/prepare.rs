@@ -142,32 +142,40 @@ fn given(fleet: &dyn Map, input: &Input, sentences: Sentences, strings: &Lexicon
 /// treebanks, whose trees are derivations. A sentence that occurs several times has the line of its first occurrence.
 pub fn without_forest(fleet: &dyn Map, input: &Input) -> Result<[Vec<(u32, String)>; 2]> {
     let [mut underivable, mut too_ambiguous] = [const { Vec::new() }; 2];
-    let Items::Sentences(sentences) = Items::new(input) else { return Ok([underivable, too_ambiguous]) };
-    let mut reasons = Reasons::new(&sentences.grammar.value);
-    for (shard, item) in items_without_forest(fleet, input, &sentences)? {
+    each_without_forest(fleet, input, |shard, item, reason| {
         let (line, described) = (input.text.lines(shard, item)?[0], input.text.describe(shard, item)?);
-        match reasons.too_ambiguous(input, shard, item)? {
+        match reason {
             Some(error) => too_ambiguous.push((line, format!("{described}: {error}"))),
             None => underivable.push((line, described)),
         }
-    }
+        Ok(())
+    })?;
     Ok([underivable, too_ambiguous])
 }
 
-/// The lines of these sentences, and of those among them that have too many derivations.
+/// The lines of these sentences.
 pub fn lines_without_forest(fleet: &dyn Map, input: &Input) -> Result<WithoutForest> {
     let mut lines = WithoutForest::default();
-    let Items::Sentences(sentences) = Items::new(input) else { return Ok(lines) };
+    each_without_forest(fleet, input, |shard, item, reason| {
+        let of_reason = if reason.is_some() { &mut lines.too_ambiguous } else { &mut lines.underivable };
+        of_reason.extend(input.text.lines(shard, item)?);
+        Ok(())
+    })?;
+    Ok(lines)
+}
+
+/// Calls `each` with shard and position of these sentences, and the error of those with too many derivations.
+fn each_without_forest(
+    fleet: &dyn Map,
+    input: &Input,
+    mut each: impl FnMut(usize, u32, Option<TooAmbiguous>) -> Result<()>,
+) -> Result<()> {
+    let Items::Sentences(sentences) = Items::new(input) else { return Ok(()) };
     let mut reasons = Reasons::new(&sentences.grammar.value);
     for (shard, item) in items_without_forest(fleet, input, &sentences)? {
-        let of_item = input.text.lines(shard, item)?;
-        if reasons.too_ambiguous(input, shard, item)?.is_some() {
-            lines.too_ambiguous.extend(of_item);
-        } else {
-            lines.underivable.extend(of_item);
-        }
+        each(shard, item, reasons.too_ambiguous(input, shard, item)?)?;
     }
-    Ok(lines)
+    Ok(())
 }
 
 /// Finds out why a sentence has no forest.
@@ -199,8 +207,9 @@ fn items_without_forest(fleet: &dyn Map, input: &Input, sentences: &Sentences) -
         StringSource::Candidates => without_strings(Lengths::NONE),
         StringSource::Tables => without_strings(Lengths::CHAINS),
     };
+    let stage = if matches!(work, Work::Index) { Stage::Index } else { Stage::Candidates };
     let mut found = Vec::new();
-    plan::map(fleet, Stage::Index, sentences.tasks(&Named::new(lexicon), work), |shard, answer| {
+    plan::map(fleet, stage, sentences.tasks(&Named::new(lexicon), work), |shard, answer| {
         let unparsable = match answer {
             Answer::Candidates(candidates) => candidates.unparsable,
             Answer::Index(index) => index.unparsable,
@@ -215,9 +224,9 @@ fn items_without_forest(fleet: &dyn Map, input: &Input, sentences: &Sentences) -
 /// Prepares chains over an adaptor grammar, whose strings come from their tables, without strings. Refuses sentences that the grammar
 /// cannot derive.
 fn without_strings(fleet: &dyn Map, input: &Input, sentences: &Sentences) -> Result<Chosen> {
-    let choice = Choice { truncation: 0, rho: 0.0, max_length: Lengths::CHAINS.max_length };
-    let lexicon = candidates(fleet, input, &choice, sentences)?;
-    Ok(Chosen { lexicon, underivable: 0, added: 0 })
+    let grammar = &sentences.grammar.value;
+    refuse_unparsable(input, grammar, &items_without_forest(fleet, input, sentences)?)?;
+    Ok(Chosen { lexicon: no_strings(grammar), underivable: 0, added: 0 })
 }
 
 /// Plans with strings that were chosen before.

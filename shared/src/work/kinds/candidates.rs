@@ -114,7 +114,7 @@ pub fn run(context: &Context<'_>, lengths: &Lengths) -> Result<Candidates, Compu
     let max_length = if lengths.are_for_chains() { Lengths::NONE.max_length } else { lengths.max_length };
     let patterns = context.patterns(max_length);
     let mut constituents = Constituents::new(&prepared, &patterns, *lengths);
-    let mut whole = Builder::new(&prepared.binary, &prepared.strings, Adapted::Rules);
+    let mut whole = rules_builder(&prepared);
     let mut substrings = Substrings::new(adapted.len());
     let mut found = Candidates::default();
     for (sentence, item) in sentences.iter().zip(0..) {
