@@ -47,7 +47,7 @@
 //! different processes, unless there is only one healthy member, or only one that has not failed it.
 //!
 //! An answer may *claim* something that would end, repeat or restart the job. If its task has no replica, the scheduler appends one
-//! ([`Action::Confirm`]). An answer that claims something and that no other process can confirm is accepted without, and
+//! ([`Action::Confirm`]). An answer that claims something and that no other process can confirm is accepted, and
 //! the caller confirms it. Answers of this process need no confirmation.
 //!
 //! A member:

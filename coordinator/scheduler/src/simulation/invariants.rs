@@ -115,7 +115,9 @@ impl Page {
     /// Workers that reported that the task cannot be computed, the last one first.
     fn reporters(&self, task: TaskIndex) -> Vec<&Identity> {
         let mut reporters: Vec<&Identity> = Vec::new();
-        for Blamed { identity, .. } in self.blame_of(task).iter().rev().filter(|blamed| blamed.is_judged) {
+        for Blamed { identity, .. } in
+            self.blame_of(task).iter().rev().filter(|blamed| blamed.how == How::Reported)
+        {
             if reporters.iter().all(|known| known.process != identity.process) {
                 reporters.push(identity);
             }
@@ -155,14 +157,22 @@ impl Page {
     }
 }
 
+/// How a holder failed a task.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// It reported the failure, and is judged if another member answers.
+    Reported,
+    /// It reported that it lacks memory.
+    LacksMemory,
+    /// It was lost with the task, or did not end in time.
+    Lost,
+}
+
 /// A holder that failed a task.
 struct Blamed {
     at: Duration,
     identity: Identity,
-    /// Whether it reported the failure, so that nothing was lost.
-    is_report: bool,
-    /// Whether the report was not that it lacks memory, so that it is judged if another member answers.
-    is_judged: bool,
+    how: How,
     /// Whether another task that it held may be to blame.
     is_doubtful: bool,
 }
@@ -375,8 +385,11 @@ impl Invariants {
                 if !matches!(event, Event::Answered { .. })
                     && let Some(held) = held.filter(|held| held.withdrawn.is_none())
                 {
-                    let is_judged = !matches!(event, Event::Failed { lacks_memory: true, .. });
-                    self.blame(now, *member, *lease, &held, [true, is_judged]);
+                    let how = match event {
+                        Event::Failed { lacks_memory: true, .. } => How::LacksMemory,
+                        _ => How::Reported,
+                    };
+                    self.blame(now, *member, *lease, &held, how);
                 }
                 self.hear(now, *member);
                 return Some(*member);
@@ -468,20 +481,13 @@ impl Invariants {
         Some(held)
     }
 
-    /// Records that the holder of the lease reported a failure, which is judged or not, or did not end in time.
-    fn blame(
-        &mut self,
-        at: Duration,
-        member: MemberId,
-        lease: LeaseId,
-        held: &Held,
-        [is_report, is_judged]: [bool; 2],
-    ) {
+    /// Records that the holder of the lease failed its task.
+    fn blame(&mut self, at: Duration, member: MemberId, lease: LeaseId, held: &Held, how: How) {
         let Some(known) = self.known.get(&member) else { return };
         let identity = known.identity.clone();
         let page = self.batches.get_mut(&lease.batch).filter(|_| held.withdrawn.is_none());
         if let Some(page) = page.filter(|page| !page.answered_by.contains_key(&lease.task)) {
-            let blamed = Blamed { at, identity, is_report, is_judged, is_doubtful: false };
+            let blamed = Blamed { at, identity, how, is_doubtful: false };
             page.blame.entry(lease.task).or_default().push(blamed);
         }
     }
@@ -504,7 +510,7 @@ impl Invariants {
             return Err(format!("{lease} is withdrawn without reason").into());
         }
         page.drop_holder(member, lease.task);
-        self.blame(now, member, lease, &before, [false; 2]);
+        self.blame(now, member, lease, &before, How::Lost);
         Ok(())
     }
 
@@ -539,7 +545,7 @@ impl Invariants {
             let blame = page.blame.entry(lease.task).or_default();
             if !goes_on && (held.alone || blame.len() < POISON - 1) {
                 let (identity, is_doubtful) = (known.identity.clone(), n_held > 1);
-                blame.push(Blamed { at, identity, is_report: false, is_judged: false, is_doubtful });
+                blame.push(Blamed { at, identity, how: How::Lost, is_doubtful });
             }
         }
     }
@@ -906,13 +912,13 @@ impl Invariants {
         let has =
             |involvement: u32| self.ranks(page, task, scheduler).any(|(involved, _)| involved <= involvement);
         // A thread of the coordinator's process does not end.
-        if is_thread(&last.identity) && !last.is_report && !has(0) {
+        if is_thread(&last.identity) && last.how == How::Lost && !has(0) {
             return true;
         }
         if !page.made.is_bad(task) && machines(|_| true) < POISON && has(0) {
             return false;
         }
-        machines(|blamed| !blamed.is_report) >= POISON
+        machines(|blamed| blamed.how == How::Lost) >= POISON
             || blame.len() >= MOST_FAILURES
             || blame.len() >= POISON && !has(1)
     }
