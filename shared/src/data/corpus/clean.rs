@@ -168,7 +168,7 @@ const STRESS: [char; 2] = ['ˈ', 'ˌ'];
 const NASALS: [char; 6] = ['ᵐ', 'ᶬ', 'ⁿ', 'ᶮ', 'ᶯ', 'ᵑ'];
 
 /// Whether a character modifies a segment of the IPA: modifier letters, tone letters and numbers, length, rhoticity.
-pub fn is_modifier(sign: char) -> bool {
+fn is_modifier(sign: char) -> bool {
     let is_spacing =
         matches!(sign, '\u{2b0}'..='\u{2ff}' | '\u{a700}'..='\u{a721}' | '¹' | '²' | '³' | '⁰' | '⁴'..='⁹');
     (is_spacing || sign.general_category() == GeneralCategory::ModifierLetter) && !STRESS.contains(&sign)
