@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::binary::{Adapted, BinaryGrammar, Kind};
 use super::strings::StringIndex;
+use super::turn::{LARGE, Turn};
 use super::{Edge, Forest, Label, TooAmbiguous, bytes};
 use crate::grammar::{ParamId, StickId, SymbolId};
 use crate::stop::{self, Meter, checked};
@@ -39,6 +40,8 @@ pub struct Builder<'a> {
     nodes: Vec<u32>,
     forest: Forest,
     meter: Meter,
+    /// While the forest is large. The last field: its memory is returned before the turn is.
+    turn: Option<Turn>,
 }
 
 /// A stick string that occurs in the item.
@@ -146,6 +149,7 @@ impl<'a> Builder<'a> {
             nodes: Vec::new(),
             forest: Forest::default(),
             meter: Meter::default(),
+            turn: None,
         }
     }
 
@@ -175,6 +179,10 @@ impl<'a> Builder<'a> {
     /// [`Builder::build`] that returns a reference to the builder's own forest.
     pub fn build_here(&mut self, root: u32, tokens: &[SymbolId]) -> Result<Option<&Forest>, TooAmbiguous> {
         stop::check();
+        if self.turn.is_some() {
+            // What the large forest took is returned, and then its turn.
+            *self = Builder::new(self.binary, self.strings, self.adapted).with_max_yield(self.max_yield);
+        }
         self.find_strings(root, tokens);
         self.ends.clear();
         self.ends.extend(tokens.iter().copied().zip(1..));
@@ -297,8 +305,12 @@ impl<'a> Builder<'a> {
         for production in binary.productions_from(label.symbol, tokens[start]) {
             self.meter.add(1);
             // A production has an edge for each place between two symbols, so that few are found beyond the limit.
-            if bytes(self.candidates.len() + self.found.len(), self.goals.len()) > binary.forest_limit {
+            let bytes = bytes(self.candidates.len() + self.found.len(), self.goals.len());
+            if bytes > binary.forest_limit {
                 return Err(TooAmbiguous { n_tokens: tokens.len(), limit: binary.forest_limit });
+            }
+            if bytes > LARGE && self.turn.is_none() {
+                self.turn = Some(Turn::take());
             }
             let (param, left) = (production.param.0, production.left);
             let Some(right) = production.right else {
