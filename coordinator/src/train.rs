@@ -78,6 +78,7 @@ use rounds::{FinishedPoint, Training};
 use scheduler::{FailedAttempt, Fault};
 use stopped::{Kept, Stopped, is_cancellation};
 use stream::Stream;
+use text::Text;
 
 /// Attempts after answers of workers that turned out to be wrong. Each has fewer workers that could give one than the attempt before; so many
 /// wrong ones are not a fleet to go on with.
@@ -99,7 +100,9 @@ pub fn train(
     let (mut repeats, mut expelled) = (0, BTreeSet::new());
     loop {
         let mut has_begun = false;
-        let (error, repeat) = match attempt(job, inputs, fleet, checkpoints, observer, &mut has_begun) {
+        let stream = Stream::new(fleet, observer);
+        let outcome = attempt(job, inputs, &stream, checkpoints, &mut has_begun);
+        let (error, repeat) = match outcome.map_err(|error| with_sentence(error, inputs, &stream)) {
             Ok(outcome) => return Ok(outcome),
             Err(error) => match Repeat::after(&error, fleet, &mut expelled).filter(|_| repeats < MAX_REPEATS)
             {
@@ -121,6 +124,16 @@ pub fn train(
             }
         };
         observer.on(&RunEvent::Notice(&format!("{error:#}; the job continues {place}")))?;
+    }
+}
+
+/// The error, with the longest sentence of the task that no worker could compute.
+fn with_sentence(error: anyhow::Error, inputs: &Inputs, stream: &Stream<'_>) -> anyhow::Error {
+    let Some(shard) = stream.given_up() else { return error };
+    let longest = |text: &Text| text.describe_longest(shard).ok().flatten();
+    match inputs.groups.iter().find_map(|group| longest(&group.input.text)) {
+        Some(longest) => error.context(format!("the longest sentence of the task has {longest}")),
+        None => error,
     }
 }
 
@@ -165,13 +178,11 @@ fn is_reported(failure: &scheduler::Failure) -> bool {
 fn attempt(
     job: &Job,
     inputs: &Inputs,
-    fleet: &dyn Map,
+    stream: &Stream<'_>,
     checkpoints: &mut Checkpoints,
-    observer: &mut dyn Observer,
     has_begun: &mut bool,
 ) -> Result<Outcome> {
-    let stream = Stream::new(fleet, observer);
-    let (fleet, observer) = (&stream, &mut &stream);
+    let (fleet, observer) = (stream, &mut &*stream);
     observer.on(&RunEvent::Started(&Start {
         sentences: inputs.first().text.n_sentences,
         symbols: inputs.first().text.n_symbols,

@@ -3,11 +3,12 @@
 //! Training blocks in [`Map::map`], on the thread that tells observers. So the fleet that training maps with is wrapped: what happens to the fleet
 //! meanwhile is told on that thread too, while it happens, in the order in which the thread hears of it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use anyhow::Result;
-use shared::work::task::Answer;
+use scheduler::Failure;
+use shared::work::task::{Answer, ContentHash};
 
 use crate::events::{Observer, RunEvent};
 use crate::fleet::{FleetError, Map, MapReport, Stage, Tasks};
@@ -18,12 +19,24 @@ pub struct Stream<'a> {
     observer: RefCell<&'a mut dyn Observer>,
     /// The first error of an observer that was told of the fleet; the next event of training returns it.
     failed: RefCell<Option<anyhow::Error>>,
+    /// Shard of a task that no worker could compute.
+    given_up: Cell<Option<ContentHash>>,
 }
 
 impl<'a> Stream<'a> {
     /// Tells `observer` of the fleet, and of what training tells.
     pub fn new(fleet: &'a dyn Map, observer: &'a mut dyn Observer) -> Stream<'a> {
-        Stream { fleet, observer: RefCell::new(observer), failed: RefCell::default() }
+        Stream {
+            fleet,
+            observer: RefCell::new(observer),
+            failed: RefCell::default(),
+            given_up: Cell::default(),
+        }
+    }
+
+    /// Shard of the task that ended a batch since no worker could compute it.
+    pub fn given_up(&self) -> Option<ContentHash> {
+        self.given_up.get()
     }
 }
 
@@ -41,11 +54,15 @@ impl Map for Stream<'_> {
         tasks: Arc<dyn Tasks>,
         each: &mut dyn FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError> {
-        self.fleet.map_with_events(stage, tasks, each, &mut |event| {
+        let mapped = self.fleet.map_with_events(stage, tasks.clone(), each, &mut |event| {
             if let Err(error) = self.observer.borrow_mut().on(&RunEvent::Fleet(&event)) {
                 self.failed.borrow_mut().get_or_insert(error);
             }
-        })
+        });
+        if let Err(FleetError::Batch { failure: Failure::GivenUp { task, .. }, .. }) = &mapped {
+            self.given_up.set((task.index() < tasks.len()).then(|| tasks.needs(task.index()).shard));
+        }
+        mapped
     }
 
     fn check(&self) -> Result<(), FleetError> {

@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
 use serde::{Deserialize, Serialize};
+use shared::data::Sentence;
 use shared::data::corpus::read::End;
 use shared::data::corpus::{Corpus, Format, Notice, Options, Unit};
 use shared::work::shard::SentenceShard;
 use shared::work::shard::Shard;
-use shared::work::task::Named;
+use shared::work::task::{ContentHash, Named};
 
 use super::spill::{Kept, SpillStore};
 use crate::input;
@@ -231,6 +232,17 @@ impl Text {
         let Place { shards, block, .. } = &self.blocks[place];
         let Block { corpus, positions } = &*block.value()?;
         Ok(described(corpus, positions[shard - shards.start][item as usize][0] as usize))
+    }
+
+    /// Symbols, file, line and text of the longest sentence of the shard with that hash; `None` if there is none.
+    pub fn describe_longest(&self, hash: ContentHash) -> Result<Option<String>> {
+        let Some(at) = self.shards.iter().position(|shard| shard.hash == hash) else { return Ok(None) };
+        let named = self.shards[at].named()?;
+        let Shard::Sentences(sentences) = &*named.value else { return Ok(None) };
+        let n_symbols = |sentence: &Sentence| sentence.tokens.len();
+        let Some(longest) = sentences.iter().map(n_symbols).max() else { return Ok(None) };
+        let first = sentences.iter().position(|sentence| n_symbols(sentence) == longest).unwrap_or_default();
+        Ok(Some(format!("{longest} symbols: {}", self.describe(at, first as u32)?)))
     }
 }
 

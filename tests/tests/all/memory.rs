@@ -42,5 +42,6 @@ fn a_sentence_beyond_the_memory_of_every_worker_ends_the_job_in_one_line() {
     assert_eq!(coordinator.process.wait().code(), Some(2));
     let log = coordinator.process.log();
     let last = log.trim_end().lines().last().unwrap_or_default();
+    assert!(last.contains("the longest sentence of the task has 170 symbols: corpus.txt:2: a a a"), "{log}");
     assert!(last.contains("lacks memory: a sentence of 170 symbols") && last.contains("--memory"), "{log}");
 }
