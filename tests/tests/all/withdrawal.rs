@@ -405,9 +405,9 @@ const MEASURED: [(&str, &str, &[&str]); 10] = [
     ),
     (
         "sentence",
-        "model.grammar=\"auto:colloc\"\ncorpus.path=\"sentence.txt\"\ncorpus.shard_symbols=0\ncorpus.max_symbols=600\n\
-         [inference]\nmax_rounds=1\ntruncation=300\nmax_string=6\n",
-        &["candidates", "expect"],
+        "model.kind=\"pcfg\"\nmodel.grammar=\"pairs.gr\"\ncorpus.path=\"sentence.txt\"\ncorpus.max_symbols=600\n\
+         [inference]\nmethod=\"em\"\nmax_rounds=1000\ntolerance=0\n",
+        &["index", "expect"],
     ),
 ];
 
@@ -442,7 +442,8 @@ fn times_from_a_cancellation_to_a_free_thread() {
     let lines: Vec<&str> = lines.lines().collect();
     let long: String =
         (0..20_000).map(|at| format!("{} {}\n", lines[at % 2500], lines[at * 7 / 3 % 2500])).collect();
-    let sentence = lines[..12].join(" ") + "\n";
+    let sentence: String =
+        lines.concat().chars().filter(|letter| !letter.is_whitespace()).take(400).collect();
     let trees = example("treebank/trees.mrg").repeat(40);
     let words =
         "1 1 Sentence --> Words\n1 1 Words --> Word\n1 1 Words --> Word Words\n1 1 Word --> <substrings>\n";
@@ -452,6 +453,8 @@ fn times_from_a_cancellation_to_a_free_thread() {
         1 1 Word --> X Word\n"
             .to_owned();
     letters.extend(terminals.iter().map(|letter| format!("1 1 X --> {letter}\n")));
+    let mut pairs = "1 1 Sentence --> Pair\n1 1 Pair --> Pair Pair\n".to_owned();
+    pairs.extend(terminals.iter().map(|letter| format!("1 1 Pair --> {letter}\n")));
     let (tags, jobs) =
         (example("dependency/train.conllu"), MEASURED.map(|(name, job, _)| (format!("{name}.toml"), job)));
     let mut files: Vec<(&str, &str)> = jobs.iter().map(|(name, job)| (&name[..], *job)).collect();
@@ -460,6 +463,7 @@ fn times_from_a_cancellation_to_a_free_thread() {
         ("sentence.txt", &sentence),
         ("words.gr", words),
         ("letters.gr", &letters),
+        ("pairs.gr", &pairs),
     ]);
     files.extend([("trees.mrg", &trees[..]), ("train.conllu", &tags)]);
     let folder = Folder::new(&files);
