@@ -36,7 +36,7 @@ pub mod prepared;
 pub mod sample;
 pub mod steps;
 pub mod strings;
-mod turn;
+pub(crate) mod turn;
 
 pub use prepared::Prepared;
 

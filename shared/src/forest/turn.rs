@@ -1,4 +1,4 @@
-//! Large forests are built one at a time in a process, however many threads it has: together they take the memory that one may.
+//! Large forests and charts are filled one at a time in a process, however many threads it has: together they take the memory that one may.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use crate::stop;
 
-/// Bytes beyond which a forest is large.
+/// Bytes beyond which a forest or chart is large.
 pub const LARGE: usize = 64 << 20;
 
-/// Whether a thread of this process builds a large forest.
+/// Whether a thread of this process has a turn.
 static IS_TAKEN: Mutex<bool> = Mutex::new(false);
 static RETURNED: Condvar = Condvar::new();
 
@@ -19,7 +19,7 @@ thread_local! {
     static HELD: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The right to build a large forest; it ends when dropped, on the thread that took it.
+/// The right to fill a large forest or chart; it ends when dropped, on the thread that took it.
 pub struct Turn(PhantomData<*const ()>);
 
 impl Turn {

@@ -223,6 +223,15 @@ fn sentences_without_a_tree_are_flat_and_marked() {
     assert_eq!(parse.tree.to_string(), "(ROOT (V b) (N a) (N c))");
 }
 
+/// A chart of 20,000 words and three labels would take 18 GiB.
+#[test]
+fn a_sentence_whose_chart_is_too_large_is_flat() {
+    let model =
+        trained(&treebank(&["(ROOT (S (N a) (V b)))", "(ROOT (S (S (N a) (V b)) (S (N a) (V b))))"]), 1);
+    let flat = |n| Parser::new(&model, THRESHOLD).parse(&["a", "b"].repeat(n), Decoder::MaxRule).flat;
+    assert_eq!((flat(2), flat(10_000)), (false, true));
+}
+
 #[test]
 fn a_threshold_that_leaves_no_tree_is_squared_once() {
     // Two trees, alike in probability, so each constituent that they do not share has a posterior of one half.

@@ -17,7 +17,9 @@ use serde::{Deserialize, Serialize};
 use crate::data::treebank::{
     Chains, LabelId, ROOT, Rhs, Rules, RulesError, Vocabulary, WordId, restore, words,
 };
+use crate::forest::turn::{LARGE, Turn};
 use crate::grammar::tree::{Node, Tree};
+use crate::limits::MAX_FOREST;
 
 use super::Layout;
 use super::layout::{MAX_SUBTYPES, TooManyWeights};
@@ -99,8 +101,8 @@ pub enum Decoder {
 pub struct Parse {
     /// The tree.
     pub tree: Tree,
-    /// Whether no tree was found, because the grammar has none or the threshold left none; then this one is flat, and each word has
-    /// its most frequent tag.
+    /// Whether no tree was found, because the grammar has none, the threshold left none or the chart would take more than
+    /// [`MAX_FOREST`]; then this one is flat, and each word has its most frequent tag.
     pub flat: bool,
 }
 
@@ -129,7 +131,10 @@ impl<'a> Parser<'a> {
     pub fn parse(&self, words: &[&str], decoder: Decoder) -> Parse {
         assert!(!words.is_empty(), "a sentence has words");
         let ids = self.names(words);
-        let chart = coarse::Chart::fill(&self.coarse, &ids);
+        let bytes = coarse::Chart::bytes(&self.coarse, words.len());
+        // A large chart waits for the others of this process.
+        let _turn = (bytes > LARGE).then(Turn::take);
+        let chart = (bytes <= MAX_FOREST).then(|| coarse::Chart::fill(&self.coarse, &ids)).flatten();
         let tree = chart.and_then(|chart| {
             // What the threshold drops may have been all; then it is squared, once.
             [self.threshold, self.threshold * self.threshold].iter().find_map(|&threshold| {

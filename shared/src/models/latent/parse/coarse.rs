@@ -101,6 +101,12 @@ impl Table {
 }
 
 impl Chart {
+    /// Bytes of the chart of a sentence of so many words.
+    pub fn bytes(grammar: &Grammar, n_words: usize) -> usize {
+        let n_spans = n_words.saturating_mul(n_words + 1) / 2;
+        n_spans.saturating_mul(grammar.n_labels).saturating_mul(4 * size_of::<f64>())
+    }
+
     /// Fills the chart of a sentence; none if the grammar does not derive it.
     pub fn fill(grammar: &Grammar, words: &[Option<WordId>]) -> Option<Chart> {
         let n = words.len();
