@@ -106,6 +106,8 @@ pub enum Failure {
         task: TaskIndex,
         /// Error of the attempt.
         detail: String,
+        /// Whether the process has too little memory for it.
+        lacks_memory: bool,
     },
     /// The workers that tried the task failed it, and there is no other that could.
     #[error("task {}: {}{}", task.0, list(attempts), advice(attempts))]

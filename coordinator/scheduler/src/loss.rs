@@ -105,8 +105,9 @@ impl Scheduler {
         let blame = |blame: &mut Blame| blame.add(now, id, member, fault.clone());
         let is_left = batch.drop_holder(id, lease.task, blame, &self.affinity);
         if is_certain {
+            let lacks_memory = matches!(fault, Fault::LacksMemory(_));
             let (Fault::Reported(detail) | Fault::LacksMemory(detail)) = fault else { return };
-            let failure = Failure::Task { task: self.original(lease), detail };
+            let failure = Failure::Task { task: self.original(lease), detail, lacks_memory };
             self.fail(now, lease.batch, failure, Vec::new(), actions);
         } else if is_left {
             self.give_up_if_hopeless(now, lease, actions);

@@ -16,6 +16,7 @@ use tokio::sync::mpsc;
 use super::audit::{Audit, Doubt, Heard, Replicas};
 use super::backlog::Backlog;
 use super::fleet_events::{EventQueue, FleetEvent, Pending, Waiting};
+use super::local::lacks_memory;
 use super::messages::{Input, Progress, Submission, clock};
 use super::tasks::{Register, Tasks};
 use super::watcher::Watcher;
@@ -138,7 +139,8 @@ impl Handle {
             }
             let detail =
                 format!("the answers of workers cannot be checked by the job's own process: {error:#}");
-            FleetError::Batch { stage, failure: Failure::Task { task, detail }, decisions: Vec::new() }
+            let failure = Failure::Task { task, detail, lacks_memory: lacks_memory(&error) };
+            FleetError::Batch { stage, failure, decisions: Vec::new() }
         })?;
         let (right, wrong): (Vec<_>, Vec<_>) =
             testimonies.into_iter().partition(|testimony| testimony.digest == own);

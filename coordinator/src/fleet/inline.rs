@@ -6,6 +6,7 @@ use proto::cpu_time;
 use shared::work::lease::TaskIndex;
 use shared::work::task::Answer;
 
+use super::local::lacks_memory;
 use super::{Compute, FleetError, Map, MapReport, Stage, Tasks, engine};
 use scheduler::Failure;
 
@@ -38,11 +39,10 @@ impl Map for Inline {
         let mut busy_by_task = Vec::with_capacity(tasks.len());
         for at in 0..tasks.len() {
             let started = cpu_time::of_thread();
-            let answer = tasks.make(at).and_then(|task| (self.compute)(&task).map_err(anyhow::Error::msg));
-            let answer = answer.map_err(|error| FleetError::Batch {
-                stage,
-                failure: Failure::Task { task: TaskIndex(at as u32), detail: format!("{error:#}") },
-                decisions: Vec::new(),
+            let answer = tasks.make(at).and_then(|task| Ok((self.compute)(&task)?)).map_err(|error| {
+                let (task, detail) = (TaskIndex(at as u32), format!("{error:#}"));
+                let failure = Failure::Task { task, detail, lacks_memory: lacks_memory(&error) };
+                FleetError::Batch { stage, failure, decisions: Vec::new() }
             })?;
             busy_by_task.push(cpu_time::of_thread() - started);
             each(at, answer);

@@ -155,7 +155,8 @@ impl Map for ServiceFleet {
                 Progress::Answered(at, bytes) => {
                     let size = bytes.len();
                     let answer = Answer::from_bytes(bytes).map_err(|error| {
-                        let failure = Failure::Task { task: TaskIndex(at as u32), detail: error.to_string() };
+                        let (task, detail) = (TaskIndex(at as u32), error.to_string());
+                        let failure = Failure::Task { task, detail, lacks_memory: false };
                         FleetError::Batch { stage, failure, decisions: Vec::new() }
                     })?;
                     each(at, answer);

@@ -19,7 +19,7 @@ pub struct Stream<'a> {
     observer: RefCell<&'a mut dyn Observer>,
     /// The first error of an observer that was told of the fleet; the next event of training returns it.
     failed: RefCell<Option<anyhow::Error>>,
-    /// Shard of a task that no worker could compute.
+    /// Shard of a task that no worker could compute, or for which this process lacks memory.
     given_up: Cell<Option<ContentHash>>,
 }
 
@@ -34,7 +34,7 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Shard of the task that ended a batch since no worker could compute it.
+    /// Shard of the task that ended a batch since no worker could compute it, or since this process lacks memory.
     pub fn given_up(&self) -> Option<ContentHash> {
         self.given_up.get()
     }
@@ -59,7 +59,9 @@ impl Map for Stream<'_> {
                 self.failed.borrow_mut().get_or_insert(error);
             }
         });
-        if let Err(FleetError::Batch { failure: Failure::GivenUp { task, .. }, .. }) = &mapped {
+        if let Err(FleetError::Batch { failure, .. }) = &mapped
+            && let Failure::GivenUp { task, .. } | Failure::Task { task, lacks_memory: true, .. } = failure
+        {
             self.given_up.set((task.index() < tasks.len()).then(|| tasks.needs(task.index()).shard));
         }
         mapped

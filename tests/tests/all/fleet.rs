@@ -381,7 +381,7 @@ fn a_task_without_an_answer_fails_the_batch_at_once() {
         };
         let expected_detail = ComputeError::Weights { found: 0, expected: 1 }.to_string();
         match failure {
-            Failure::Task { task, detail } if local_workers > 0 => {
+            Failure::Task { task, detail, lacks_memory: false } if local_workers > 0 => {
                 assert_eq!((task.0, detail), (7, expected_detail));
             }
             Failure::GivenUp { task, attempts } if local_workers == 0 => {

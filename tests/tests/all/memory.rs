@@ -1,5 +1,6 @@
 //! Sentences whose forests are larger than the memory of a worker.
 
+use grammaton_tests::Process;
 use grammaton_tests::cluster::Coordinator;
 use grammaton_tests::folder::Folder;
 
@@ -34,6 +35,7 @@ fn a_worker_with_too_little_memory_leaves_a_sentence_to_another_and_stays() {
     }
 }
 
+/// Law: in one process and with workers, the line is named.
 #[test]
 fn a_sentence_beyond_the_memory_of_every_worker_ends_the_job_in_one_line() {
     let folder = folder();
@@ -44,4 +46,9 @@ fn a_sentence_beyond_the_memory_of_every_worker_ends_the_job_in_one_line() {
     let last = log.trim_end().lines().last().unwrap_or_default();
     assert!(last.contains("the longest sentence of the task has 170 symbols: corpus.txt:2: a a a"), "{log}");
     assert!(last.contains("lacks memory: a sentence of 170 symbols") && last.contains("--memory"), "{log}");
+
+    let mut alone =
+        Process::spawn(&mut folder.command(&["train", "job.toml", "--out", "alone", "--memory", "1"]));
+    assert_eq!(alone.wait().code(), Some(2));
+    assert!(alone.log().contains("has 170 symbols: corpus.txt:2: a a a"), "{}", alone.log());
 }

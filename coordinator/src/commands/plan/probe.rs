@@ -169,7 +169,7 @@ impl Probe {
             let task = TaskIndex(at as u32);
             let failed = |detail| FleetError::Batch {
                 stage,
-                failure: Failure::Task { task, detail },
+                failure: Failure::Task { task, detail, lacks_memory: false },
                 decisions: Vec::new(),
             };
             let (task, making) = timed(|| tasks.make(at));
