@@ -8,7 +8,7 @@
 //! nearly everywhere. But a grammar that cuts words segments a text otherwise than a simpler one does. So short chains segment a part of
 //! the text, and the agreement of two grammars is the F1 of the segments of one against the other's (docs/results/segment.md).
 //!
-//! Trials cut long utterances, whose cost grows with the cube of their length. A grammar that then fails on the longest utterance of the corpus is
+//! Trials cut long utterances, whose cost grows with the cube of their length. A grammar that cannot analyse the longest utterance of the corpus is
 //! left out, and a simpler one takes its place.
 //!
 //! Law: the choice depends on the corpus, on what the model table says of the language and on the share of the usual work, and on nothing else; so
@@ -32,7 +32,7 @@ use crate::job::{CorpusTable, GrammarSource, Job, ModelTable};
 use crate::metrics::decoder_name;
 use crate::train::checkpoint::Checkpoints;
 use crate::train::group::Inputs;
-use crate::train::stopped::is_cancelled;
+use crate::train::prepare;
 use crate::train::train;
 
 /// Grammars, and why.
@@ -80,8 +80,6 @@ const CUBES: usize = 1_000 * 25 * 25 * 25;
 
 /// Length up to which every grammar analyses an utterance.
 const ALWAYS: usize = 200;
-/// Sweeps of the longest utterance that show whether a grammar can analyse it.
-const SWEEPS_OF_LONGEST: u32 = 2;
 /// Grammars in place of those that cannot analyse the longest utterance, or take too long for it; each costs less than the one before.
 pub const SIMPLER: [Auto; 3] = [ONE_LEVEL, Auto::COLLOC, Auto::UNIGRAM];
 
@@ -91,7 +89,8 @@ pub fn chosen(job: &Job, fleet: &dyn Map, observer: &mut dyn Observer) -> Result
         return Ok(None);
     }
     let (corpus, _) = input::corpus(&job.corpus.path, &job.corpus.options())?;
-    let Choice { grammar, voter, reason } = choose(&corpus, &job.corpus, &job.model, 1.0, fleet, observer)?;
+    let choice = choose(&corpus, &job.corpus, &job.model, 1.0, fleet, observer)?;
+    let Choice { grammar, voter, reason } = choice.of_able(&corpus, &job.corpus, &job.model, fleet)?;
     let voters: Vec<GrammarSource> = voter.into_iter().map(GrammarSource::Auto).collect();
     observer.on(&RunEvent::Notice(&reason))?;
     Ok(Some(job.with_grammars(GrammarSource::Auto(grammar), voters)))
@@ -108,27 +107,55 @@ pub fn choose(
 ) -> Result<Choice> {
     let mut trial =
         |part: &Corpus, grammar, sweeps| trial(part, grammar, sweeps, table, model, fleet, observer);
-    let (grammars, mut reason) = by_trials(corpus, model, share, &mut trial)?;
-    let longest = (0..corpus.sentences.len()).max_by_key(|&at| corpus.sentences[at].len());
-    let Some(longest) = longest.filter(|&at| corpus.sentences[at].len() > ALWAYS) else {
-        return Ok(Choice { grammar: grammars[0], voter: grammars.get(1).copied(), reason });
-    };
-    let (utterance, line) = (corpus.subset(&[longest]), corpus.lines[longest]);
-    let n_symbols = corpus.sentences[longest].len();
-    let mut is_able = |grammar: Auto| -> Result<bool> {
-        match trial(&utterance, grammar, SWEEPS_OF_LONGEST) {
-            Ok(_) => Ok(true),
-            Err(error) if is_cancelled(&error) => Err(error),
-            Err(error) => {
-                let cause = error.root_cause();
-                write!(reason, "; without {grammar}, for line {line} of {n_symbols} symbols: {cause}")?;
+    let (grammars, reason) = by_trials(corpus, model, share, &mut trial)?;
+    Ok(Choice { grammar: grammars[0], voter: grammars.get(1).copied(), reason })
+}
+
+impl Choice {
+    /// The choice without the grammars that cannot analyse the longest utterance, or else the first simpler one that can.
+    pub fn of_able(
+        self,
+        corpus: &Corpus,
+        table: &CorpusTable,
+        model: &ModelTable,
+        fleet: &dyn Map,
+    ) -> Result<Choice> {
+        let mut reason = self.reason;
+        let mut is_able = |grammar: Auto| match unable(corpus, grammar, table, model, fleet)? {
+            None => Ok(true),
+            Some(why) => {
+                write!(reason, "; without {grammar}: {why}")?;
                 Ok(false)
             }
-        }
+        };
+        let grammars: Vec<Auto> = std::iter::once(self.grammar).chain(self.voter).collect();
+        let able = able(&grammars, &mut is_able)?;
+        let grammar = able.first().copied().context("no grammar can analyse the longest line; split it")?;
+        Ok(Choice { grammar, voter: able.get(1).copied(), reason })
+    }
+}
+
+/// Why a grammar cannot analyse the longest utterance of a corpus that was read as `table` says; nothing if it can.
+pub fn unable(
+    corpus: &Corpus,
+    grammar: Auto,
+    table: &CorpusTable,
+    model: &ModelTable,
+    fleet: &dyn Map,
+) -> Result<Option<String>> {
+    let longest = (0..corpus.sentences.len()).max_by_key(|&at| corpus.sentences[at].len());
+    let Some(longest) = longest.filter(|&at| corpus.sentences[at].len() > ALWAYS) else { return Ok(None) };
+    let dir = tempfile::tempdir().context("cannot create a temporary folder")?;
+    let job = trial_job(&corpus.subset(&[longest]), grammar, 2, table, model, dir.path())?;
+    let inputs = Inputs::load(&job)?;
+    let [underivable, too_ambiguous] = prepare::without_forest(fleet, inputs.first())?;
+    let why = match (underivable.is_empty(), too_ambiguous.is_empty()) {
+        (true, true) => return Ok(None),
+        (false, _) => "has no derivation",
+        (true, false) => "has derivations that would take too much memory",
     };
-    let able = able(&grammars, &mut is_able)?;
-    let grammar = able.first().copied().context("no grammar can analyse the longest line; split it")?;
-    Ok(Choice { grammar, voter: able.get(1).copied(), reason })
+    let (line, n_symbols) = (corpus.lines[longest], corpus.sentences[longest].len());
+    Ok(Some(format!("line {line} of {n_symbols} symbols {why}")))
 }
 
 /// Those of `grammars` that are able to analyse the longest utterance, or else the first simpler one that is.
@@ -251,15 +278,10 @@ fn trial(
     observer: &mut dyn Observer,
 ) -> Result<Corpus> {
     let n = part.sentences.len();
-    let on = if n == 1 { "an utterance".to_owned() } else { format!("{n} utterances") };
-    observer.on(&RunEvent::Notice(&format!("trial of {grammar} on {on}")))?;
+    observer.on(&RunEvent::Notice(&format!("trial of {grammar} on {n} utterances")))?;
     let dir = tempfile::tempdir().context("cannot create a temporary folder")?;
-    let job = trial_job(grammar, sweeps, table, model, dir.path())?;
+    let job = trial_job(part, grammar, sweeps, table, model, dir.path())?;
     let unit = job.corpus.options().effective_unit();
-    let lines = part.sentences.iter().zip(part.segmentation());
-    let lines = lines.map(|(sentence, ends)| write_line(&part.symbols, sentence, &ends, unit) + "\n");
-    std::fs::write(&job.corpus.path, lines.collect::<String>())
-        .with_context(|| format!("{}: cannot write the file", job.corpus.path.display()))?;
     let mut observer = OfFleet(observer);
     let mut outcome = train(&job, &Inputs::load(&job)?, fleet, &mut Checkpoints::none(), &mut observer)?;
     let name = decoder_name(Decoder::Mbr);
@@ -275,8 +297,15 @@ fn trial(
     Ok(corpus)
 }
 
-/// The job of a trial: one chain, with what the tables say of the text and of its vowels.
-fn trial_job(grammar: Auto, sweeps: u32, table: &CorpusTable, model: &ModelTable, dir: &Path) -> Result<Job> {
+/// The job of a trial of `part`, which is written to `dir`: one chain, with what the tables say of the text and of its vowels.
+fn trial_job(
+    part: &Corpus,
+    grammar: Auto,
+    sweeps: u32,
+    table: &CorpusTable,
+    model: &ModelTable,
+    dir: &Path,
+) -> Result<Job> {
     let text = format!(
         "[model]\ngrammar = \"auto:{grammar}\"\n[corpus]\npath = \"corpus.txt\"\n\
          [inference]\nmethod = \"hastings\"\ndiscount = 0.0001\nconcentration = 10000.0\nmax_rounds = {sweeps}\nkeep_every = 2\n\
@@ -286,6 +315,11 @@ fn trial_job(grammar: Auto, sweeps: u32, table: &CorpusTable, model: &ModelTable
     job.model.vowels = model.vowels.clone();
     let CorpusTable { path, held_out, held_out_share, test, .. } = job.corpus;
     job.corpus = CorpusTable { path, held_out, held_out_share, test, ..table.clone().of_plain_lines() };
+    let unit = job.corpus.options().effective_unit();
+    let lines = part.sentences.iter().zip(part.segmentation());
+    let lines = lines.map(|(sentence, ends)| write_line(&part.symbols, sentence, &ends, unit) + "\n");
+    std::fs::write(&job.corpus.path, lines.collect::<String>())
+        .with_context(|| format!("{}: cannot write the file", job.corpus.path.display()))?;
     Ok(job)
 }
 

@@ -136,7 +136,12 @@ fn choose(text: &Text, vowels: &str, sampling: &Sampling, log: Form) -> Result<C
         None => (FOREVER, 1.0),
     };
     let choice = within(limit, sampling.fleet().config()?, |fleet| {
-        choice::choose(text.corpus(), &table, &model, share, fleet, &mut progress)
+        let choice = choice::choose(text.corpus(), &table, &model, share, fleet, &mut progress)?;
+        match sampling.seconds {
+            // The grammars are measured.
+            Some(_) => Ok(choice),
+            None => choice.of_able(text.corpus(), &table, &model, fleet),
+        }
     })?;
     let choice = choice.unwrap_or_else(|| Choice {
         grammar: SIMPLER[0],

@@ -253,6 +253,17 @@ fn seconds_become_a_number_of_rounds_in_the_job() {
     assert_eq!(sha256(&dir, "out"), sha256(&dir, "again"));
 }
 
+/// A chart that grew with the square of a line would take 4 GiB here.
+#[test]
+fn a_line_of_thousands_of_symbols_is_segmented() {
+    let line = drawn("isolating", 700).replace([' ', '\n'], "");
+    let line: String = line.chars().take(3_000).collect();
+    assert_eq!(line.len(), 3_000);
+    let dir = folder(&[("text.txt", format!("{TEXT}{line}\n").as_bytes())]);
+    let segmented = segment(&[&at(&dir, "text.txt"), "--grammar", "unigram"]);
+    assert_eq!(without_spaces(segmented.lines().last().unwrap()), line);
+}
+
 #[test]
 fn text_with_spaces_is_scored() {
     let dir = folder(&[("gold.txt", b"tu mi tu\nmi\n"), ("bare.txt", b"tumitu\nmi\n")]);

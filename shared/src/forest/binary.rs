@@ -141,10 +141,21 @@ impl BinaryGrammar {
     /// # Errors
     /// [`TooAmbiguous`] then.
     pub fn check_dense(&self, n_tokens: usize) -> Result<(), TooAmbiguous> {
-        let branching = self.productions.iter().flatten().filter(|production| production.right.is_some());
         let n = n_tokens as u128;
-        let n_edges = branching.count() as u128 * (n + 1) * n * n.saturating_sub(1) / 6;
-        let n_edges = n_edges.min(u128::from(u32::MAX)) as usize;
+        self.check_splits(n_tokens, (n + 1) * n * n.saturating_sub(1) / 6)
+    }
+
+    /// The same of a forest whose constituents have at most `longest` symbols.
+    ///
+    /// # Errors
+    /// [`TooAmbiguous`] then.
+    pub fn check_limited(&self, n_tokens: usize, longest: u32) -> Result<(), TooAmbiguous> {
+        self.check_splits(n_tokens, n_tokens as u128 * u128::from(longest).pow(2) / 2)
+    }
+
+    fn check_splits(&self, n_tokens: usize, n_splits: u128) -> Result<(), TooAmbiguous> {
+        let branching = self.productions.iter().flatten().filter(|production| production.right.is_some());
+        let n_edges = (branching.count() as u128 * n_splits).min(u128::from(u32::MAX)) as usize;
         let limit = MAX_FOREST;
         if bytes(n_edges, 0) > limit { Err(TooAmbiguous { n_tokens, limit }) } else { Ok(()) }
     }

@@ -14,6 +14,11 @@ use super::{Edge, Forest, Label, TooAmbiguous, bytes};
 use crate::grammar::{ParamId, StickId, SymbolId};
 use crate::stop::{self, Meter, checked};
 
+/// Symbols of a sentence beyond which [`Builder::build_for_chain`] limits its adapted constituents,
+pub const LONG_SENTENCE: usize = 128;
+/// to that many symbols.
+pub const LONG_YIELD: u32 = 64;
+
 /// Builds forests, reusing its scratch memory from item to item.
 pub struct Builder<'a> {
     binary: &'a BinaryGrammar,
@@ -203,6 +208,28 @@ impl<'a> Builder<'a> {
             self.goals[goal.index()].edges = (first, self.candidates.len() as u32);
         }
         Ok(self.close(tokens.len()).then_some(&self.forest))
+    }
+
+    /// Builds the forest of a sentence of a chain: as [`Builder::build_here`] does, but in one of more than [`LONG_SENTENCE`] symbols adapted
+    /// nonterminals expand through their rules to at most [`LONG_YIELD`] of them, unless it then has no derivation. So the forest of a long
+    /// sentence is as large as its length, and not as the cube of it.
+    ///
+    /// # Errors
+    /// [`Builder::build`].
+    pub fn build_for_chain(
+        &mut self,
+        root: u32,
+        tokens: &[SymbolId],
+    ) -> Result<Option<&Forest>, TooAmbiguous> {
+        if tokens.len() > LONG_SENTENCE {
+            let max_yield = std::mem::replace(&mut self.max_yield, LONG_YIELD);
+            let is_derived = self.build_here(root, tokens).map(|forest| forest.is_some());
+            self.max_yield = max_yield;
+            if is_derived? {
+                return Ok(Some(&self.forest));
+            }
+        }
+        self.build_here(root, tokens)
     }
 
     /// Whether an adapted nonterminal over that span may expand through its rules.
@@ -491,6 +518,52 @@ mod tests {
         for n_tokens in [30, 3_000] {
             assert_eq!(build(limit, n_tokens), Err(TooAmbiguous { n_tokens, limit }));
         }
+    }
+
+    /// Law: the forest of a long sentence of a chain has the derivations of the whole forest without long constituents of adapted nonterminals;
+    /// that of a short one, and of one without such derivations, is the whole forest.
+    #[test]
+    fn a_long_sentence_of_a_chain_has_no_long_adapted_constituents() {
+        use crate::num::Wide;
+        let of = |rules: &str, n_tokens: usize| {
+            let (grammar, _) = syntax::parse(rules, "test").unwrap();
+            let tokens = vec![grammar.symbol("a").unwrap(); n_tokens];
+            let prepared = Prepared::new(grammar, Lexicon::default());
+            let mut builder = Builder::open(&prepared.binary, &prepared.strings);
+            let whole = builder.build(0, &tokens).unwrap().unwrap();
+            let limited = builder.build_for_chain(0, &tokens).unwrap().unwrap().clone();
+            let is_long = |label: Label| {
+                let is_adapted = label != Label::NONE
+                    && matches!(prepared.binary.kinds[label.symbol as usize], Kind::Adapted(_));
+                is_adapted && label.end - label.start > LONG_YIELD
+            };
+            let count = |forest: &Forest, leaves_out_long: bool| {
+                let mut counts = vec![Wide::ONE];
+                for node in 1..forest.n_nodes() {
+                    let mut sum = Wide::ZERO;
+                    for edge in forest.edges_of(node) {
+                        let [left, right] = edge.tails.map(|tail| counts[tail as usize]);
+                        sum = sum + left * right;
+                    }
+                    counts.push(if leaves_out_long && is_long(forest.labels[node]) {
+                        Wide::ZERO
+                    } else {
+                        sum
+                    });
+                }
+                counts[forest.root()]
+            };
+            let has_long = (1..limited.n_nodes()).any(|node| is_long(limited.labels[node]));
+            (whole.edges == limited.edges, has_long, count(&limited, false), count(&whole, true))
+        };
+        let words = "1 1 Words --> Word\n1 1 Words --> Word Words\nWord --> Letters\n1 1 Letters --> a\n1 1 Letters --> a Letters\n";
+        let (is_whole, has_long, found, expected) = of(words, LONG_SENTENCE + 1);
+        assert!(!is_whole && !has_long);
+        assert_eq!(found, expected);
+        assert!(of(words, LONG_SENTENCE).0);
+        let one_word = "1 1 Words --> Word\nWord --> Letters\n1 1 Letters --> a\n1 1 Letters --> a Letters\n";
+        let (is_whole, has_long, ..) = of(one_word, LONG_SENTENCE + 1);
+        assert!(is_whole && has_long);
     }
 
     /// Bytes of a builder, all that was allocated, but for the table of goals, which is bounded.

@@ -174,6 +174,24 @@ fn trees_of_something_else_are_refused() {
 }
 
 #[test]
+fn long_words_of_a_long_sentence_are_named() {
+    let grammar = support::grammar("1 1 S --> W\n1 1 S --> W S\nW --> L\n1 1 L --> a\n1 1 L --> a L\n");
+    let n = 150;
+    let letters = |n: usize| (1..n).fold("(L a)".to_owned(), |inner, _| format!("(L a {inner})"));
+    let (items, prior) =
+        (items(&grammar, &[&"a ".repeat(n)]), Prior::new(&grammar, &support::lexicon(&grammar, &[])));
+    let started = |first: usize| {
+        let words = [first, 60, n - first - 60].map(|n| format!("(W {})", letters(n)));
+        let tree = Tree::parse(&format!("(S {} (S {} (S {})))", words[0], words[1], words[2])).unwrap();
+        let start = Start::Trees(&[tree]);
+        Chain::start(&items, &prior, &hyper(&grammar), start, &mut stream(1, 0, 0)).err()
+    };
+    assert_eq!(started(60), None);
+    let symbol = "W".to_owned();
+    assert_eq!(started(70), Some(StartError::LongYield { tree: 0, symbol, found: 70 }));
+}
+
+#[test]
 fn states_of_something_else_are_refused() {
     let grammar = support::grammar(COLLOC);
     let (items, prior) =

@@ -1,11 +1,12 @@
 //! The effort of a run: chains, sweeps and kept samples, and those that fit in a time, measured on a short run of its job, whose rounds are one
-//! sweep each.
+//! sweep each, on a part of the text if it is large.
 //!
 //! Law: with the measured costs, a run of more than two sweeps takes no more than its time.
 
 use std::time::Duration;
 
 use anyhow::Result;
+use shared::forest::build::{LONG_SENTENCE, LONG_YIELD};
 
 use crate::clock;
 use crate::events::{Observer, RunEvent};
@@ -42,14 +43,29 @@ impl Effort {
 /// Number of samples that all chains keep together, at most, but for the last one of each.
 const SAMPLES: u64 = 400;
 
-/// Sweeps that are run for the measurement. The first ones after the start are the slowest, so the last one counts.
+/// Sweeps that are run for the measurement. The first one, which builds the charts, is the slowest, so the last one counts.
 pub const PROBE_SWEEPS: u32 = 3;
+
+/// Work ([`work`]) of the part of a text that is measured, for each second of the time that is given: a tenth of that second or so.
+pub const PROBE_WORK: f64 = 200_000.0;
+
+/// Places where a sentence of so many symbols can have a constituent of two parts, and where it can have a word: the number of edges of its
+/// chart is proportional to one of them, or between.
+pub fn work(n_symbols: usize) -> [f64; 2] {
+    let n = n_symbols as f64;
+    let longest = if n_symbols > LONG_SENTENCE { LONG_YIELD.into() } else { n };
+    // Of the starts, lengths and places to cut; in a short sentence not every start has every length.
+    let (constituents, words) = (n * longest * longest / 2.0, n * longest);
+    if n_symbols > LONG_SENTENCE { [constituents, words] } else { [constituents / 3.0, words / 2.0] }
+}
 
 /// Seconds that the parts of a job take.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
     /// Reading and preparing.
     preparation: f64,
+    /// What the first sweep takes beyond another one, for the charts.
+    charts: f64,
     /// A sweep of every chain.
     sweep: f64,
     /// The segmentation by the models of all chains.
@@ -61,12 +77,25 @@ impl Cost {
     pub fn measure(job: &Job, fleet: &Fleet) -> Result<Cost> {
         let begun = clock::now();
         let inputs = Inputs::load(job)?;
-        let mut last = LastSweep(0.0);
-        let outcome = train(job, &inputs, fleet, &mut Checkpoints::none(), &mut last)?;
+        let mut sweeps = Sweeps::default();
+        let outcome = train(job, &inputs, fleet, &mut Checkpoints::none(), &mut sweeps)?;
         let Timings { rounds, decode, .. } = outcome.timings;
         let whole = clock::now().saturating_sub(begun).as_secs_f64();
         let preparation = (whole - rounds - decode).max(0.0);
-        Ok(Cost { preparation, sweep: last.0, decoding: decode })
+        let charts = (rounds - f64::from(PROBE_SWEEPS) * sweeps.last).max(0.0);
+        Ok(Cost { preparation, charts, sweep: sweeps.last, decoding: decode })
+    }
+
+    /// The cost of a text with so many times the work.
+    pub fn of_work(self, times: f64) -> Cost {
+        let [preparation, charts, sweep, decoding] =
+            [self.preparation, self.charts, self.sweep, self.decoding].map(|seconds| seconds * times);
+        Cost { preparation, charts, sweep, decoding }
+    }
+
+    /// Whether two sweeps and the rest fit in `time`.
+    pub fn fits(self, time: Duration) -> bool {
+        self.fit(time) >= 2.0
     }
 
     /// The number of sweeps for `time`, at least two.
@@ -76,7 +105,8 @@ impl Cost {
 
     /// The number of sweeps that fit in `time`, negative if not even the rest does.
     fn fit(self, time: Duration) -> f64 {
-        (time.as_secs_f64() - self.preparation - self.decoding) / self.sweep.max(f64::MIN_POSITIVE)
+        (time.as_secs_f64() - self.preparation - self.charts - self.decoding)
+            / self.sweep.max(f64::MIN_POSITIVE)
     }
 
     /// The cost with so many times as many chains, of which `in_turn` times as many sweeps are computed one after the other.
@@ -110,14 +140,17 @@ const ENOUGH_SWEEPS: f64 = 400.0;
 const MOST_TIMES: u16 = 8;
 
 /// Seconds of the last sweep of all chains.
-struct LastSweep(f64);
+#[derive(Default)]
+struct Sweeps {
+    last: f64,
+}
 
-impl Observer for LastSweep {
+impl Observer for Sweeps {
     fn on(&mut self, event: &RunEvent<'_>) -> Result<()> {
         if let RunEvent::RoundFinished(round) = event
             && round.round == PROBE_SWEEPS as usize
         {
-            self.0 += round.seconds;
+            self.last += round.seconds;
         }
         Ok(())
     }
@@ -128,7 +161,7 @@ mod tests {
     use super::*;
 
     /// Sweeps of a second each.
-    const COST: Cost = Cost { preparation: 0.0, sweep: 1.0, decoding: 0.0 };
+    const COST: Cost = Cost { preparation: 0.0, charts: 0.0, sweep: 1.0, decoding: 0.0 };
 
     fn spread_over(effort: Effort, cost: Cost, seconds: u64, n_chains: usize, n_threads: usize) -> Effort {
         spread(effort, cost, Duration::from_secs(seconds), n_chains, n_threads)
@@ -162,7 +195,7 @@ mod tests {
     fn a_run_takes_no_more_than_its_time() {
         let effort = Effort { chains: 2, voter_chains: None, sweeps: 0 };
         for decoding in [0.0, 3.0, 40.0] {
-            let cost = Cost { preparation: 5.0, decoding, ..COST };
+            let cost = Cost { preparation: 3.0, charts: 2.0, decoding, ..COST };
             for n_threads in 1..40 {
                 for seconds in (50..MAX_SWEEPS).step_by(37) {
                     let Effort { chains, sweeps, .. } =

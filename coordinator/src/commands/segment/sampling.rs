@@ -8,9 +8,10 @@ use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use proto::log::Form;
 use shared::grammar::auto::{Auto, NAMES};
 
-use super::effort::{self, Cost, Effort};
+use super::effort::{self, Cost, Effort, PROBE_WORK};
 use super::text::Text;
 use super::time_limit::within;
+use crate::choice;
 use crate::clock;
 use crate::commands::Answer;
 use crate::commands::train::{End, FleetOptions, seconds, train_with};
@@ -253,7 +254,7 @@ impl Sampling {
         model.files.iter().try_for_each(|(name, content, _)| write(dir, name, content))?;
         let job = match self.seconds {
             Some(seconds) => {
-                let (model, effort) = self.fit(text, model, dir, seconds, log)?;
+                let (model, effort) = self.fit(text, model, seconds, log)?;
                 self.job(text, &model, effort)
             }
             None => self.job(text, model, self.effort(model)),
@@ -264,63 +265,85 @@ impl Sampling {
         Ok(dir.join(JOB))
     }
 
-    /// The first of `model`, its grammar alone, and simpler ones whose short run takes at most half of the time that is left, and the effort for the rest.
+    /// The first of `model`, its grammar alone, and simpler ones whose run fits in the time that is left, by a short run on a part of the text, and the
+    /// effort for that time.
     fn fit(
         &self,
         text: &Text,
         model: &ModelFile,
-        dir: &Path,
         seconds: Duration,
         log: Form,
     ) -> Result<(ModelFile, Effort)> {
-        let mut progress = Progress::new(self.style(log)).with_names(names_in(dir, text));
+        let dir = tempfile::tempdir().context("cannot create a temporary folder")?;
+        let mut progress = Progress::new(self.style(log)).with_names(names_in(dir.path(), text));
         let mut notice = |text: &str| progress.on(&RunEvent::Notice(text));
         let begun = clock::now();
         // Of a cascade the second run is measured; the first one has as many sweeps.
         let n_runs = if model.cascade > 0 { 2 } else { 1 };
         let left = || seconds.saturating_sub(model.spent + clock::now().saturating_sub(begun)) / n_runs;
+        let (part, times) = text.part(seconds.as_secs_f64() * PROBE_WORK);
+        // The results are written in the rest, which is also for what a part of the text does not show.
+        let time = || left().mul_f64(if times > 1.0 { 0.9 } else { 0.95 });
+        write(dir.path(), CORPUS, &part.corpus_file()?)?;
+        model.files.iter().try_for_each(|(name, content, _)| write(dir.path(), name, content))?;
         let (line, n_symbols) = text.longest_line();
-        let candidates = model.simplified();
-        for (at, candidate) in candidates.iter().enumerate() {
-            let effort = self.effort(candidate);
+        let mut candidates = model.simplified().into_iter().peekable();
+        let mut last = None;
+        while let Some(candidate) = candidates.next() {
+            let effort = self.effort(&candidate);
             let probe = Effort { sweeps: effort::PROBE_SWEEPS, ..effort };
-            let probe = Job::parse(&self.job(text, candidate, probe), JOB, dir, text.assignments())?;
+            let probe = Job::parse(&self.job(text, &candidate, probe), JOB, dir.path(), text.assignments())?;
             let config = self.fleet().config()?;
             let n_threads = config.local_workers;
-            let cost = match within(left() / 2, config, |fleet| Cost::measure(&probe, fleet)) {
-                Ok(Some(cost)) => cost,
-                failed => {
-                    let cause = match failed {
-                        Err(error) if at + 1 == candidates.len() => return Err(error),
-                        Err(error) => error.root_cause().to_string(),
-                        Ok(_) => format!("too slow for --seconds {}", seconds.as_secs_f64()),
+            let measured = within(left() / 2, config, |fleet| {
+                let cost = Cost::measure(&probe, fleet)?.of_work(times);
+                if !cost.fits(time()) {
+                    return Ok(cost);
+                }
+                let unable = |&grammar: &Auto| {
+                    choice::unable(text.corpus(), grammar, &probe.corpus, &probe.model, fleet).transpose()
+                };
+                let mut grammars = std::iter::once(&candidate.grammar).chain(&candidate.voters);
+                match grammars.find_map(unable).transpose()? {
+                    Some(why) if candidates.peek().is_some() => bail!("{why}"),
+                    _ => Ok(cost),
+                }
+            });
+            let is_over = || format!("too slow for --seconds {}", seconds.as_secs_f64());
+            let (cause, is_hopeless) = match measured {
+                Ok(Some(cost)) if cost.fits(time()) => {
+                    let effort = match self.chains {
+                        Some(_) => Effort { sweeps: cost.sweeps(time()), ..effort },
+                        None => effort::spread(effort, cost, time(), probe.n_runs(), n_threads),
                     };
-                    if let Some(next) = candidates.get(at + 1) {
+                    if effort.sweeps < FEW_SWEEPS {
                         notice(&format!(
-                            "{}: {cause}; the longest line, {line}, has {n_symbols} symbols; going on with {}",
-                            candidate.describe(),
-                            next.describe()
+                            "only {} sweeps of each chain fit into --seconds {}: this is a trial; give more seconds for a result",
+                            effort.sweeps,
+                            seconds.as_secs_f64()
                         ))?;
                     }
-                    continue;
+                    return Ok((candidate, effort));
                 }
+                Ok(Some(cost)) => (is_over(), !cost.of_work(1.0 / probe.n_runs() as f64).fits(time())),
+                Ok(None) => (is_over(), true),
+                Err(error) if candidates.peek().is_none() => return Err(error),
+                Err(error) => (error.root_cause().to_string(), true),
             };
-            // The results are written in the rest.
-            let time = left().mul_f64(0.95);
-            let effort = match self.chains {
-                Some(_) => Effort { sweeps: cost.sweeps(time), ..effort },
-                None => effort::spread(effort, cost, time, probe.n_runs(), n_threads),
-            };
-            if effort.sweeps < FEW_SWEEPS {
+            if is_hopeless {
+                // So is one chain of it.
+                while candidates.next_if(|next| next.grammar == candidate.grammar).is_some() {}
+            }
+            if let Some(next) = candidates.peek() {
                 notice(&format!(
-                    "only {} sweeps of each chain fit into --seconds {}: this is a trial; give more seconds for a result",
-                    effort.sweeps,
-                    seconds.as_secs_f64()
+                    "{}: {cause}; the longest line, {line}, has {n_symbols} symbols; going on with {}",
+                    candidate.describe(),
+                    next.describe()
                 ))?;
             }
-            return Ok((candidate.clone(), effort));
+            last = Some(candidate);
         }
-        let Some(last) = candidates.last().filter(|_| !model.simpler.is_empty()) else {
+        let Some(last) = last.filter(|_| !model.simpler.is_empty()) else {
             bail!(
                 "--seconds {}: too short for {} and this text, the longest line of which, {line}, has {n_symbols} symbols; give more \
                  seconds, or split long lines",
@@ -331,7 +354,8 @@ impl Sampling {
         notice(
             "only 2 sweeps are run, and may take longer than --seconds: this is a trial; give more seconds for a result",
         )?;
-        Ok((last.clone(), Effort { sweeps: 2, ..self.effort(last) }))
+        let effort = Effort { sweeps: 2, ..self.effort(&last) };
+        Ok((last, effort))
     }
 
     /// Refuses a folder with files of these names that no earlier run wrote, unless they may be replaced; and one where the text itself would be.

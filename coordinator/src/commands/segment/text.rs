@@ -15,10 +15,14 @@ use shared::data::corpus::read::Notice;
 use shared::data::corpus::sniff::Contents;
 use shared::data::corpus::{Corpus, Options, Unit, write_line};
 
+use super::effort::work;
 use super::reading::{self, ReadingOptions};
 use crate::input;
 use crate::input::format::{self, OpenText};
 use crate::metrics::MBR_VOTE;
+
+/// Symbols of a sentence of a [`Text::part`] at most: more than [`LONG_SENTENCE`](shared::forest::build::LONG_SENTENCE), beyond which work is proportional.
+const LONGEST_OF_PART: usize = 384;
 
 /// Sentences of symbols.
 pub struct Text {
@@ -72,6 +76,33 @@ impl Text {
         let lengths = self.corpus.sentences.iter().map(Vec::len).zip(&self.corpus.lines).rev();
         let (n_symbols, &line) = lengths.max_by_key(|(n, _)| *n).expect("a text has an utterance");
         (line, n_symbols)
+    }
+
+    /// A part of the text whose [`work`] is about `limit`, if the text has more, and how many times as much the text has. Its sentences are evenly
+    /// spaced in the order of length, and cut where they are so long that work is proportional to length.
+    pub fn part(&self, limit: f64) -> (Text, f64) {
+        let Corpus { sentences, occurrences, .. } = &self.corpus;
+        let work_of = |positions: &[usize], longest: usize| {
+            positions.iter().fold([0.0; 2], |sums, &at| {
+                let times = occurrences.get(at).map_or(1.0, |&n| f64::from(n));
+                let work = work(sentences[at].len().min(longest));
+                [sums[0] + times * work[0], sums[1] + times * work[1]]
+            })
+        };
+        let mut by_length: Vec<usize> = (0..sentences.len()).collect();
+        by_length.sort_by_key(|&at| sentences[at].len());
+        let (whole, cut) = (work_of(&by_length, usize::MAX), work_of(&by_length, LONGEST_OF_PART));
+        let n = ((sentences.len() as f64 * limit / cut[0]) as usize).clamp(1, sentences.len());
+        let mut positions: Vec<usize> =
+            (0..n).map(|at| by_length[(2 * at + 1) * sentences.len() / (2 * n)]).collect();
+        positions.sort_unstable();
+        let mut corpus = self.corpus.subset(&positions);
+        corpus.sentences.iter_mut().for_each(|sentence| sentence.truncate(LONGEST_OF_PART));
+        corpus.gold = None;
+        let part = work_of(&positions, LONGEST_OF_PART);
+        let assignments = self.assignments.clone();
+        let part_of_text = Text { corpus, assignments, notices: Vec::new(), ..*self };
+        (part_of_text, (whole[0] / part[0]).max(whole[1] / part[1]))
     }
 
     /// The sentences.
@@ -147,5 +178,49 @@ impl Text {
             *at = with(position, write_line(symbols, sentence, ends, *unit));
         }
         Ok(written.join("\n") + "\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn text(lengths: &[usize]) -> Text {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let lines: String = lengths.iter().map(|&n| "ab".repeat(n).split_off(n) + "\n").collect();
+        std::fs::write(file.path(), lines).unwrap();
+        Text::read(file.path(), Contents::Utterances, &ReadingOptions::default()).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// Law: the work of a part is within the limit, or of one sentence, up to a factor that the spacing of lengths explains; its work times the
+        /// number that is returned is at least that of the text.
+        #[test]
+        fn a_part_has_bounded_work(
+            lengths in proptest::collection::vec(prop_oneof![2..30_usize, 30..1_500_usize], 1..150),
+            limit in 1e2..1e7,
+        ) {
+            let text = text(&lengths);
+            let (part, times) = text.part(limit);
+            let sentences = &part.corpus().sentences;
+            prop_assert!(sentences.iter().all(|sentence| (1..=LONGEST_OF_PART).contains(&sentence.len())));
+            let work_of = |sentences: &[Vec<u32>], at: usize| -> f64 {
+                sentences.iter().map(|sentence| work(sentence.len())[at]).sum()
+            };
+            let one = work(LONGEST_OF_PART)[0];
+            prop_assert!(work_of(sentences, 0) <= 2.0 * limit + one, "{} {limit}", work_of(sentences, 0));
+            for at in [0, 1] {
+                let whole = work_of(&text.corpus().sentences, at);
+                prop_assert!(work_of(sentences, at) * times >= whole * (1.0 - 1e-9));
+            }
+            let is_short = lengths.iter().all(|&n| n <= LONGEST_OF_PART);
+            if is_short && work_of(&text.corpus().sentences, 0) <= limit {
+                prop_assert_eq!((sentences.len(), times), (lengths.len(), 1.0));
+            }
+        }
     }
 }

@@ -9,6 +9,7 @@ use super::prior::Prior;
 use super::proposal::{Proposer, Target};
 use super::seating::Seating;
 use super::state::{Choice, TableId};
+use crate::forest::build::{LONG_SENTENCE, LONG_YIELD};
 use crate::grammar::ParamId;
 use crate::grammar::tree::Tree;
 use crate::grammar::{Grammar, StickId, SymbolId};
@@ -47,6 +48,18 @@ pub enum StartError {
         parent: String,
         /// The labels of its children.
         children: String,
+    },
+    /// An adapted constituent that is too long for a sentence as long as this one.
+    #[error(
+        "tree {tree}: `{symbol}` has {found} symbols; in sentences of more than {LONG_SENTENCE} symbols it has at most {LONG_YIELD}"
+    )]
+    LongYield {
+        /// Position of the tree.
+        tree: usize,
+        /// The adapted nonterminal.
+        symbol: String,
+        /// Number of symbols.
+        found: usize,
     },
     /// A tree of something else.
     #[error("tree {tree} is not of its sentence")]
@@ -191,7 +204,16 @@ impl<'a> Reader<'a> {
         let mut around: Vec<(usize, usize, StickId, Vec<Choice>)> = Vec::new();
         for at in 0..=nodes.len() {
             while let Some((_, first, adapted, outer)) = around.pop_if(|(end, ..)| *end == at) {
-                let string = self.items.string(adapted, &read[first..]).ok_or(other.clone())?;
+                let Some(string) = self.items.string(adapted, &read[first..]) else {
+                    let found = read.len() - first;
+                    return Err(if tokens.len() > LONG_SENTENCE && found > LONG_YIELD as usize {
+                        let symbol = self.items.adapted()[adapted.index()];
+                        let symbol = self.items.grammar().name(symbol).to_owned();
+                        StartError::LongYield { tree: number, symbol, found }
+                    } else {
+                        other
+                    });
+                };
                 let label = std::mem::replace(&mut choices, outer);
                 choices.push(Choice::Table(labels.join(seating, string, label)));
             }

@@ -14,7 +14,7 @@ use constituents::Constituents;
 use substrings::Substrings;
 
 use crate::forest::binary::Adapted;
-use crate::forest::build::Builder;
+use crate::forest::build::{Builder, LONG_SENTENCE, LONG_YIELD};
 use crate::forest::{Prepared, TooAmbiguous};
 use crate::grammar::lexicon::Strings;
 use crate::grammar::{StickId, SymbolId};
@@ -105,6 +105,9 @@ impl Lengths {
     }
 }
 
+/// Symbols that words have in some derivation of most long sentences, at most.
+const SHORT_YIELD: u32 = 4;
+
 /// Counts constituents of adapted nonterminals.
 pub fn run(context: &Context<'_>, lengths: &Lengths) -> Result<Candidates, ComputeError> {
     let (sentences, prepared) = (context.sentences()?, context.prepared());
@@ -114,6 +117,7 @@ pub fn run(context: &Context<'_>, lengths: &Lengths) -> Result<Candidates, Compu
     let max_length = if lengths.are_for_chains() { Lengths::NONE.max_length } else { lengths.max_length };
     let patterns = context.patterns(max_length);
     let mut constituents = Constituents::new(&prepared, &patterns, *lengths);
+    let mut short = rules_builder(&prepared).with_max_yield(SHORT_YIELD);
     let mut whole = rules_builder(&prepared);
     let mut substrings = Substrings::new(adapted.len());
     let mut found = Candidates::default();
@@ -123,10 +127,18 @@ pub fn run(context: &Context<'_>, lengths: &Lengths) -> Result<Candidates, Compu
         if !begin.find(tokens) {
             continue;
         }
-        let may_be_too_large = lengths.are_for_chains() && prepared.binary.check_dense(tokens.len()).is_err();
-        let is_too_large = may_be_too_large && TooAmbiguous::or_none(whole.build_here(0, tokens))?.is_none();
+        let is_long = tokens.len() > LONG_SENTENCE || prepared.binary.check_dense(tokens.len()).is_err();
+        if is_long && lengths.are_for_chains() {
+            // Its forest is another one than that of its pattern, and may be too large. If it is not, any derivation will do.
+            let fits = prepared.binary.check_limited(tokens.len(), LONG_YIELD).is_ok();
+            let is_derived = fits && TooAmbiguous::or_none(short.build_here(0, tokens))?.is_some();
+            if !is_derived && TooAmbiguous::or_none(whole.build_for_chain(0, tokens))?.is_none() {
+                found.unparsable.push(item);
+            }
+            continue;
+        }
         let of_pattern = TooAmbiguous::or_none(constituents.of(tokens))?;
-        let Some(of_pattern) = of_pattern.filter(|_| !is_too_large) else {
+        let Some(of_pattern) = of_pattern else {
             found.unparsable.push(item);
             continue;
         };
