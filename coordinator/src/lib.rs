@@ -7,7 +7,7 @@
 //!   of unknown peers);
 //! - *computing*: [`fleet`];
 //! - *training*: [`job`] (the job file), [`input`], [`model`] (the model file), [`decoding`] (with a trained model), [`metrics`] and [`outcome`] (metrics of rounds, and
-//!   results), [`snapshot`] (learned parameters for display), [`events`] (events of a run, and their readers), [`time_left`] (an estimate), [`train`], [`choice`] (of grammars, without gold), [`row`];
+//!   results), [`baselines`] (scores below those of trivial analyses), [`snapshot`] (learned parameters for display), [`events`] (events of a run, and their readers), [`time_left`] (an estimate), [`train`], [`choice`] (of grammars, without gold), [`row`];
 //! - *results*: [`progress`] and [`report`] (terminal and HTML), [`output`] (the folder of results), [`run`] (a job from its file to its
 //!   results), [`job_process`] (the same in a process of its own);
 //! - *service*: [`status`] (the status of a run), [`service`], [`web`] (its pages, and Prometheus metrics);
@@ -47,6 +47,8 @@ pub mod model;
 pub mod row;
 
 pub mod metrics;
+
+pub mod baselines;
 
 pub mod outcome;
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 use serde::{Deserialize, Deserializer, Serialize};
 use shared::data::eval::brackets::BracketScores;
 use shared::data::eval::dependencies::{Attachment, ByLength};
-use shared::data::eval::segmentation::SegmentationScores;
+use shared::data::eval::segmentation::{BASELINES, SegmentationScores};
 use shared::models::decode::Decoder;
 pub use shared::models::sampler::Hyper;
 use shared::train::trainer::Share;
@@ -304,6 +304,12 @@ pub struct Scores {
     pub token_recall: Option<f64>,
     /// Harmonic mean of the two.
     pub token_f1: Option<f64>,
+    /// Token F1 if every symbol were a segment, a baseline.
+    #[serde(default)]
+    pub token_f1_every_symbol: Option<f64>,
+    /// Token F1 if every sentence were a segment, a baseline.
+    #[serde(default)]
+    pub token_f1_every_sentence: Option<f64>,
     /// Precision of boundaries inside sentences.
     pub boundary_precision: Option<f64>,
     /// Recall of boundaries inside sentences.
@@ -330,11 +336,14 @@ pub struct Scores {
 
 impl From<&SegmentationScores> for Scores {
     fn from(scores: &SegmentationScores) -> Scores {
-        let SegmentationScores { token, boundary, boundary_edges, lexicon, sentences, exact, .. } = *scores;
+        let SegmentationScores { token, boundary, boundary_edges, lexicon, sentences, exact, baselines } =
+            *scores;
         Scores {
             token_precision: token.precision,
             token_recall: token.recall,
             token_f1: token.f1,
+            token_f1_every_symbol: baselines[0],
+            token_f1_every_sentence: baselines[1],
             boundary_precision: boundary.precision,
             boundary_recall: boundary.recall,
             boundary_f1: boundary.f1,
@@ -351,6 +360,12 @@ impl From<&SegmentationScores> for Scores {
 }
 
 impl Scores {
+    /// Token F1 of the baselines, by name.
+    pub fn baselines(&self) -> [(&'static str, Option<f64>); 2] {
+        let [symbol, sentence] = BASELINES;
+        [(symbol, self.token_f1_every_symbol), (sentence, self.token_f1_every_sentence)]
+    }
+
     /// Kinds of unit that are scored, each with precision, recall and F1.
     pub fn kinds(&self) -> [(&'static str, [Option<f64>; 3]); 4] {
         [
@@ -415,6 +430,9 @@ pub struct Summary {
     /// Scores of the heads found by decoder, of a dependency model.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attachment: AttachmentByDecoder,
+    /// Sentences on scores below those of a trivial analysis; empty if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub below_baseline: Vec<String>,
     /// Components of a mixture by name, the model itself being `base`, in the last round; none without a mixture.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub components: BTreeMap<String, ComponentMetrics>,

@@ -12,6 +12,7 @@ use tempfile::SpooledTempFile;
 
 use scheduler::Cause;
 
+use crate::baselines;
 use crate::fleet::{Effort, FleetStatus};
 use crate::metrics::{
     AttachmentByDecoder, BracketsByDecoder, ComponentMetrics, Ending, HeldOut, PointSummary, ScoresByDecoder,
@@ -262,6 +263,7 @@ impl Outcome {
             scores: self.scores.clone(),
             brackets: self.brackets.clone(),
             attachment: self.attachment.clone(),
+            below_baseline: self.below_baseline(),
             components: self.components.clone(),
             test: self.test.clone(),
             parameters_sha256: model::parameters_sha256(&self.model),
@@ -275,6 +277,12 @@ impl Outcome {
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         Summary { choice: summary.describe_choice(), ..summary }
+    }
+
+    /// Sentences on scores below those of trivial analyses.
+    fn below_baseline(&self) -> Vec<String> {
+        let of_test = self.test.iter().flat_map(baselines::of_test);
+        baselines::of_all(&self.scores, &self.brackets, &self.attachment).into_iter().chain(of_test).collect()
     }
 
     /// The first decoding that has trees.

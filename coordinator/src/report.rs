@@ -148,6 +148,7 @@ fn figures(report: &Report<'_>) -> Markup {
             @for (name, value) in figures { div { dt { (name) } dd { (value) } } }
         }
         @if let Some(r_hat) = summary.r_hat { p.quiet { (mixing(r_hat)) "." } }
+        @for line in &summary.below_baseline { p { (line) "." } }
         @if !summary.choice.is_empty() { p.quiet { (summary.choice) "." } }
     }
 }
@@ -187,6 +188,9 @@ fn scores(report: &Report<'_>) -> Markup {
                         @let [precision, recall, f1] = parts.map(|score| score_text(score, 4));
                         tr { td { (kind) } td { (precision) } td { (recall) } td.main { (f1) } }
                     }
+                    @for (name, f1) in all[first].baselines() {
+                        tr.quiet { td { "baseline: tokens, " (name) } td {} td {} td { (score_text(f1, 4)) } }
+                    }
                     tr { td { "exact sentences" } td colspan="3" { (exact(&all[first])) } }
                 }
             }
@@ -220,31 +224,37 @@ fn scores(report: &Report<'_>) -> Markup {
 /// Scores of the trees of held-out sentences, the recommended decoder first.
 fn brackets(all: &BracketsByDecoder) -> Markup {
     let decoders = recommended_first(all.keys().map(String::as_str));
-    let Some(first) = decoders.first() else { return html! {} };
+    let Some(first) = decoders.first().copied() else { return html! {} };
     html! {
         h2 { "Scores" }
         p.quiet {
-            "Labelled brackets of " (all[*first].sentences) " held-out sentences. " code { (first) } " is the recommended decoder."
+            "Labelled brackets of " (all[first].sentences) " held-out sentences. " code { (first) } " is the recommended decoder."
         }
         div.scroll {
             table {
                 thead {
                     tr {
-                        th {} th { "precision" } th { "recall" } th { "F1" } th { "tags" } th { "exact" } th { "without a tree" }
+                        th {} th { "precision" } th { "recall" } th { "F1" } th { "F1 without labels" } th { "tags" } th { "exact" }
+                        th { "without a tree" }
                     }
                 }
                 tbody {
                     @for decoder in decoders {
-                        @let BracketScores { labelled, tagging, exact, unparsed, .. } = all[decoder];
+                        @let BracketScores { labelled, unlabelled, tagging, exact, unparsed, .. } = all[decoder];
                         tr {
                             td { (decoder) }
                             td { (score_text(labelled.precision, 4)) }
                             td { (score_text(labelled.recall, 4)) }
                             td.main { (score_text(labelled.f1, 4)) }
+                            td { (score_text(unlabelled.f1, 4)) }
                             td { (score_text(tagging, 4)) }
                             td { (score_text(exact, 4)) }
                             td { (unparsed) }
                         }
+                    }
+                    tr.quiet {
+                        td { "baseline: right-branching" } td {} td {} td {}
+                        td { (score_text(all[first].right_branching, 4)) } td {} td {} td {}
                     }
                 }
             }
@@ -614,15 +624,23 @@ mod tests {
     fn trees_have_a_table_of_their_scores() {
         let page = page("", |_, outcome| {
             let labelled = Prf { precision: Some(0.5), recall: Some(0.25), f1: Some(1.0 / 3.0) };
-            let found =
-                BracketScores { labelled, tagging: Some(0.9), exact: Some(0.1), sentences: 8, unparsed: 1 };
+            let found = BracketScores {
+                labelled,
+                unlabelled: labelled,
+                right_branching: Some(0.375),
+                tagging: Some(0.9),
+                exact: Some(0.1),
+                sentences: 8,
+                unparsed: 1,
+            };
             outcome.brackets = ["viterbi", "max-rule"].map(|decoder| (decoder.to_owned(), found)).into();
         });
         let rows = [
             "<td>max-rule</td><td>0.5000</td><td>0.2500</td><td class=\"main\">0.3333</td>",
             "<td>viterbi</td><td>0.5000</td><td>0.2500</td>",
         ];
-        contains(&page, &["<dt>bracket F1, max-rule</dt><dd>0.333</dd>", rows[0], rows[1]]);
+        let below = "unlabelled bracket F1 0.3333 (max-rule), 0.3333 (viterbi) is below 0.3750, that of right-branching trees.";
+        contains(&page, &["<dt>bracket F1, max-rule</dt><dd>0.333</dd>", rows[0], rows[1], below]);
         assert!(rows.map(|row| page.find(row)).is_sorted(), "the recommended decoder comes first");
     }
 

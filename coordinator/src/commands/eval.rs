@@ -11,6 +11,7 @@ use shared::data::eval::brackets::{self, BracketScores, ByLength};
 use shared::data::eval::segmentation::Prf;
 
 use super::Answer;
+use crate::baselines;
 use crate::input;
 use crate::metrics::{Scores, score_text};
 use crate::streams;
@@ -131,7 +132,7 @@ fn table(scores: &LineScores) -> String {
     if let Some(n) = scores.analyses {
         text += &format!("{n} gold analyses; the one that agrees best counts\n");
     }
-    text += &scores.whole.below_baseline().map(|below| below + "\n").unwrap_or_default();
+    text += &baselines::of_segmentation(&[("", &whole)]).map(|below| below + "\n").unwrap_or_default();
     text
 }
 
@@ -149,17 +150,24 @@ fn brackets(args: &BracketsArgs) -> Result<Answer> {
 
 fn bracket_table(scores: &ByLength) -> String {
     let mut text = format!(
-        "{:<12}{:>10}{:>10}{:>10}{:>10}{:>10}{:>11}{:>11}\n",
-        "", "precision", "recall", "F1", "exact", "tagging", "sentences", "unparsed"
+        "{:<12}{:>10}{:>10}{:>10}{:>15}{:>10}{:>10}{:>11}{:>11}\n",
+        "", "precision", "recall", "F1", "unlabelled F1", "exact", "tagging", "sentences", "unparsed"
     );
     let short = format!("up to {}", scores.max_length);
     for (kind, scores) in [("all", &scores.all), (short.as_str(), &scores.short)] {
-        let BracketScores { labelled, tagging, exact, sentences, unparsed } = scores;
+        let BracketScores { labelled, unlabelled, tagging, exact, sentences, unparsed, .. } = scores;
         text.push_str(&format!("{kind:<12}"));
-        for score in [labelled.precision, labelled.recall, labelled.f1, *exact, *tagging] {
+        for score in [labelled.precision, labelled.recall, labelled.f1] {
             text.push_str(&format!("{:>10}", score_text(score, 4)));
+        }
+        text.push_str(&format!("{:>15}", score_text(unlabelled.f1, 4)));
+        for score in [exact, tagging] {
+            text.push_str(&format!("{:>10}", score_text(*score, 4)));
         }
         text.push_str(&format!("{sentences:>11}{unparsed:>11}\n"));
     }
+    text +=
+        &format!("unlabelled F1 of right-branching trees: {}\n", score_text(scores.all.right_branching, 4));
+    text += &baselines::of_brackets(&[("", &scores.all)]).map(|below| below + "\n").unwrap_or_default();
     text
 }

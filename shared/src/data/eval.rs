@@ -1,6 +1,7 @@
 //! Scores of analyses against gold ones, of outputs and of chains against each other.
 
 pub mod alternatives;
+pub mod baseline;
 pub mod brackets;
 pub mod chains;
 pub mod dependencies;

@@ -7,6 +7,7 @@ use shared::data::dependency::{Punctuation, Sentence, Tags};
 use shared::data::eval::Source;
 use shared::data::eval::dependencies::{Attachment, ByLength, Comparison, compare, score};
 
+use crate::baselines;
 use crate::commands::Answer;
 use crate::input;
 use crate::metrics::score_text;
@@ -99,12 +100,7 @@ fn table(scores: &ByLength<Attachment>) -> String {
             "{class:<12}{directed:>10}{undirected:>12}{exact:>10}{attach_right:>14}{attach_left:>13}{words:>10}{sentences:>11}\n"
         ));
     }
-    let Attachment { directed, attach_right, attach_left, .. } = scores.all;
-    for (name, baseline) in [("attach-right", attach_right), ("attach-left", attach_left)] {
-        if directed < baseline {
-            text += &format!("the attachment is below that of the baseline {name}\n");
-        }
-    }
+    text += &baselines::of_attachment(&[("", scores)]).map(|below| below + "\n").unwrap_or_default();
     text
 }
 

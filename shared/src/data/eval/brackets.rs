@@ -6,13 +6,15 @@
 //!   them; a bracket left empty is none;
 //! - the top (ROOT, TOP, S1) is no bracket, tags are none; ADVP and PRT are the same label;
 //! - brackets are a multiset: NP over NP over the same words are two, and one of them can be missed;
+//! - *unlabelled* brackets are the same multiset without labels; the right-branching tree over n words has a bracket from each word but the
+//!   last to the end, and its unlabelled F1 is the baseline of grammars that were induced, not read off trees;
 //! - scores are counted over the whole corpus; a sentence is exact if all its brackets are right, and none is missed;
 //! - a sentence is as long as it has words, punctuation included.
 //!
 //! A sentence without a parse counts as one without brackets, whereas EVALB leaves it out; how many there were is said.
 //! Does not count crossing brackets. A score whose denominator is 0 is `None`, never NaN.
 //!
-//! Black et al. (1991); Sekine & Collins, the EVALB program; Collins (1997) for the labels.
+//! Black et al. (1991); Sekine & Collins, the EVALB program; Collins (1997) for the labels; Klein & Manning (2002) for the baseline.
 
 use std::collections::BTreeMap;
 
@@ -32,6 +34,12 @@ const PUNCTUATION: [&str; 5] = [",", ":", "``", "''", "."];
 pub struct BracketScores {
     /// Labelled brackets.
     pub labelled: Prf,
+    /// Brackets without their labels.
+    #[serde(default)]
+    pub unlabelled: Prf,
+    /// Unlabelled F1 of right-branching trees.
+    #[serde(default)]
+    pub right_branching: Option<f64>,
     /// Share of the words left whose tag is right; `None` if there are no words.
     pub tagging: Option<f64>,
     /// Share of the sentences whose brackets are exactly those of the gold; `None` if there are no sentences.
@@ -204,11 +212,30 @@ impl Spans {
     }
 }
 
+/// A multiset of brackets without their labels.
+fn unlabelled(brackets: &BTreeMap<(&str, usize, usize), u64>) -> BTreeMap<(usize, usize), u64> {
+    let mut spans = BTreeMap::new();
+    for (&(_, begin, end), n) in brackets {
+        *spans.entry((begin, end)).or_default() += n;
+    }
+    spans
+}
+
+/// Size of the intersection of two multisets.
+fn n_common<K: Ord>(one: &BTreeMap<K, u64>, other: &BTreeMap<K, u64>) -> u64 {
+    one.iter().map(|(key, n)| other.get(key).map_or(0, |m| *m.min(n))).sum()
+}
+
 #[derive(Default)]
 struct Counts {
     right: u64,
+    /// Brackets that are right without their labels.
+    right_unlabelled: u64,
     gold: u64,
     predicted: u64,
+    /// Brackets of right-branching trees, and those of them that are right without labels.
+    branching: u64,
+    right_branching: u64,
     right_tags: u64,
     words: u64,
     exact: u64,
@@ -222,17 +249,22 @@ impl Counts {
         let kept: Vec<bool> = gold.tags.iter().map(|tag| !PUNCTUATION.contains(&tag.as_str())).collect();
         let gold_brackets = gold.multiset(&kept);
         let predicted_brackets = predicted.map(|spans| spans.multiset(&kept)).unwrap_or_default();
-        let right =
-            |(bracket, count): (_, &u64)| predicted_brackets.get(bracket).map_or(0, |n| *n.min(count));
+        let n_words = kept.iter().filter(|&&kept| kept).count();
+        let branching: BTreeMap<_, _> =
+            (0..n_words.saturating_sub(1)).map(|begin| ((begin, n_words), 1)).collect();
+        let gold_spans = unlabelled(&gold_brackets);
         let no_bracket = predicted.is_none_or(|spans| spans.brackets.is_empty());
         let right_tag =
             |&at: &usize| kept[at] && predicted.is_some_and(|spans| spans.tags[at] == gold.tags[at]);
         Counts {
-            right: gold_brackets.iter().map(right).sum(),
+            right: n_common(&gold_brackets, &predicted_brackets),
+            right_unlabelled: n_common(&gold_spans, &unlabelled(&predicted_brackets)),
             gold: gold_brackets.values().sum(),
             predicted: predicted_brackets.values().sum(),
+            branching: branching.values().sum(),
+            right_branching: n_common(&gold_spans, &branching),
             right_tags: (0..kept.len()).filter(right_tag).count() as u64,
-            words: kept.iter().filter(|&&kept| kept).count() as u64,
+            words: n_words as u64,
             exact: u64::from(predicted.is_some() && gold_brackets == predicted_brackets),
             sentences: 1,
             unparsed: u64::from(predicted.is_none() || no_bracket && !gold.brackets.is_empty()),
@@ -241,8 +273,11 @@ impl Counts {
 
     fn add(&mut self, other: &Counts) {
         self.right += other.right;
+        self.right_unlabelled += other.right_unlabelled;
         self.gold += other.gold;
         self.predicted += other.predicted;
+        self.branching += other.branching;
+        self.right_branching += other.right_branching;
         self.right_tags += other.right_tags;
         self.words += other.words;
         self.exact += other.exact;
@@ -252,12 +287,15 @@ impl Counts {
 
     fn scores(&self) -> BracketScores {
         let ratio = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
+        let prf = |right, predicted| Prf {
+            precision: ratio(right, predicted),
+            recall: ratio(right, self.gold),
+            f1: ratio(2 * right, predicted + self.gold),
+        };
         BracketScores {
-            labelled: Prf {
-                precision: ratio(self.right, self.predicted),
-                recall: ratio(self.right, self.gold),
-                f1: ratio(2 * self.right, self.predicted + self.gold),
-            },
+            labelled: prf(self.right, self.predicted),
+            unlabelled: prf(self.right_unlabelled, self.predicted),
+            right_branching: prf(self.right_branching, self.branching).f1,
             tagging: ratio(self.right_tags, self.words),
             exact: ratio(self.exact, self.sentences),
             sentences: self.sentences,
@@ -296,6 +334,9 @@ mod tests {
         let predicted = "(ROOT (S (NP (PRP I)) (VP (VBP saw) (NP (NN the))) (NP (NN man)) (. .)))";
         let scores = scores(gold, predicted);
         assert_eq!(scores.labelled, prf(2.0, 5.0, 4.0));
+        // Without labels NP 2-3 is wrong still, and of right-branching 0-4, 1-4, 2-4 all are right.
+        assert_eq!(scores.unlabelled, prf(2.0, 5.0, 4.0));
+        assert_eq!(scores.right_branching, Some(2.0 * 3.0 / (3.0 + 4.0)));
         assert_eq!(scores.tagging, Some(0.75));
         assert_eq!((scores.exact, scores.sentences, scores.unparsed), (Some(0.0), 1, 0));
     }
@@ -306,6 +347,15 @@ mod tests {
         let scores = scores("(TOP (NP (NP (NP (NN x)))))", "(S1 (NP (NP (NN x))))");
         assert_eq!(scores.labelled, prf(2.0, 2.0, 3.0));
         assert_eq!(scores.exact, Some(0.0));
+    }
+
+    #[test]
+    fn right_branching_trees_score_as_the_baseline() {
+        let gold = "(S (NP (D a) (N b)) (VP (V c) (NP (D d) (N e))) (. .))\n(FRAG (NP (N x)) (. .))";
+        let branching = "(X (A a) (X (A b) (X (A c) (X (A d) (A e)))) (A .))\n(())";
+        let scores = scores(gold, branching);
+        assert_eq!(scores.right_branching, scores.unlabelled.f1);
+        assert_eq!(scores.unlabelled, prf(3.0, 4.0, 6.0));
     }
 
     #[test]
@@ -323,7 +373,8 @@ mod tests {
             scores("(VP (V a) (PRT (RP b)))", "(VP (V a) (ADVP (RP b)))").labelled,
             prf(2.0, 2.0, 2.0)
         );
-        assert_eq!(scores("(VP (V a) (PP (RP b)))", "(VP (V a) (NP (RP b)))").labelled, prf(1.0, 2.0, 2.0));
+        let found = scores("(VP (V a) (PP (RP b)))", "(VP (V a) (NP (RP b)))");
+        assert_eq!((found.labelled, found.unlabelled), (prf(1.0, 2.0, 2.0), prf(2.0, 2.0, 2.0)));
     }
 
     #[test]
