@@ -138,6 +138,10 @@ pub fn run(args: &Args) -> Result<Answer> {
     let cleaning = saved.cleaning.clone();
     let options =
         Options { format: saved.format, unit: saved.unit, max_symbols, cleaning, ..Options::default() };
+    if args.corpus.as_os_str() != "-" {
+        let notices = input::format::of_new_text(&args.corpus, &options)?;
+        notices.iter().for_each(|notice| streams::tell(&format!("notice: {notice}")));
+    }
     let parts = input::text_to_parse(&args.corpus, &options)?;
     let mut out = Printer::new(args.format)?;
     let threads = args.threads.map_or(0, usize::from);

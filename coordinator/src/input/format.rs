@@ -148,19 +148,37 @@ pub fn found(name: &str, finding: &Finding) -> String {
     )
 }
 
-/// Notices of findings that a job does not have.
-pub fn undeclared(path: &Path, options: &Options, contents: Contents) -> Result<Vec<String>> {
+/// Name of the text at `path`, and what its lines look like that `options` do not say.
+fn unexpected(path: &Path, options: &Options, contents: Contents) -> Result<(String, Vec<Finding>)> {
     let text = OpenText::open(path)?;
     let reading = Reading { layout: options.layout.clone(), unit: Some(options.effective_unit()) };
     let is_of_tokens = options.effective_unit() == shared::data::corpus::Unit::Token;
     let given = Given { layout: !options.layout.is_plain(), unit: is_of_tokens };
     let (_, findings) = look(&text.sample()?, contents, given, &reading);
+    Ok((text.name, findings))
+}
+
+/// Notices of a text that is read with a model, and looks as if its lines were no sentences of that model.
+pub fn of_new_text(path: &Path, options: &Options) -> Result<Vec<String>> {
+    let (name, findings) = unexpected(path, options, Contents::Utterances)?;
+    let notice = |finding: &Finding| {
+        format!(
+            "{name}: {}, and is read as text; if that is not meant, give the sentences alone",
+            finding.evidence
+        )
+    };
+    Ok(findings.iter().map(notice).collect())
+}
+
+/// Notices of findings that a job does not have.
+pub fn undeclared(path: &Path, options: &Options, contents: Contents) -> Result<Vec<String>> {
+    let (name, findings) = unexpected(path, options, contents)?;
     let notice = |finding: &Finding| {
         let or = finding.other.as_ref().map(|other| format!(" or {}", keys(other))).unwrap_or_default();
         let plain = if or.contains("plain") { "" } else { "; corpus.layout = \"plain\" leaves it" };
         format!(
             "{}: {}, and is read as text; if that is not meant, set {}{or}{plain}",
-            text.name,
+            name,
             finding.evidence,
             keys(&finding.reading)
         )

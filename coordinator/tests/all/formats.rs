@@ -65,8 +65,8 @@ fn formats() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// What a command did, in a word or two.
-fn outcome(command: &str, dir: &tempfile::TempDir) -> String {
+/// What a command did, in a word or two; `parse` with the model in the folder `trained`.
+fn outcome(command: &str, dir: &tempfile::TempDir, trained: &tempfile::TempDir) -> String {
     let path = at(dir, "text");
     let job = at(dir, "job.toml");
     let short = ["--chains", "1", "--sweeps", "2", "-q"];
@@ -74,6 +74,7 @@ fn outcome(command: &str, dir: &tempfile::TempDir) -> String {
         "segment" => grammaton(&[&["segment", &path, "--grammar", "unigram"][..], &short].concat()),
         "morphemes" => grammaton(&[&["morphemes", &path][..], &short].concat()),
         "new" => grammaton(&["new", &path]),
+        "parse" => grammaton(&["parse", &at(trained, "out"), &path]),
         "check" => grammaton(&["check", &job, "--no-estimate"]),
         _ => grammaton(&["train", &job, "--out", &at(dir, "out"), "--overwrite"]),
     };
@@ -98,15 +99,17 @@ fn outcome(command: &str, dir: &tempfile::TempDir) -> String {
 
 #[test]
 fn every_command_does_with_every_format_what_the_reference_says() {
-    const COMMANDS: [&str; 5] = ["segment", "morphemes", "new", "check", "train"];
+    const COMMANDS: [&str; 6] = ["segment", "morphemes", "new", "check", "train", "parse"];
     let heads = COMMANDS.map(|command| format!("`{command}`"));
     let mut table =
-        vec![format!("| format | {} |", heads.join(" | ")), "|---|---|---|---|---|---|".to_owned()];
+        vec![format!("| format | {} |", heads.join(" | ")), "|---|---|---|---|---|---|---|".to_owned()];
+    let job = "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"text\"\n[inference]\nmax_rounds = 1\n";
+    let of = |text: &[u8]| folder(&[("text", text), ("job.toml", job.as_bytes())]);
+    let trained = of(&of_words(|_, word| word.to_owned()));
+    grammaton(&["train", &at(&trained, "job.toml"), "--out", &at(&trained, "out")]).success();
     for (name, text) in formats() {
-        let job =
-            "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"text\"\n[inference]\nmax_rounds = 1\n";
-        let dir = folder(&[("text", &text), ("job.toml", job.as_bytes())]);
-        let cells = COMMANDS.map(|command| outcome(command, &dir));
+        let dir = of(&text);
+        let cells = COMMANDS.map(|command| outcome(command, &dir, &trained));
         table.push(format!("| {name} | {} |", cells.join(" | ")));
     }
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/reference/input.md");
