@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 use shared::data::corpus::layout::{Column, Counts, LineKind, Separators};
 use shared::data::corpus::{Cleaning, Format, Layout, Marks, Normalise, Options, Unit};
@@ -16,7 +17,7 @@ use shared::models::dmv::harmonic::{Harmonic, Stops};
 use shared::models::logistic_normal::PointEstimate;
 use shared::train::logistic_normal::Constrained;
 use shared::train::mixture::{Limit, Mixture, MixtureError};
-use shared::work::shard::DEFAULT_SHARD_SYMBOLS;
+use shared::work::shard::{DEFAULT_SHARD_SYMBOLS, MAX_SHARD_SYMBOLS};
 
 use super::key::{Key, Need, Rules, values_of};
 use super::method::*;
@@ -244,8 +245,8 @@ table! {
     /// Maximum length of a sentence, in symbols.
     max_symbols: u32 = Options::default().max_symbols, Rules::read_by(SENTENCES).at_least(1.0);
 
-    /// Number of symbols in a shard, the unit of work; 0: all sentences in one shard, with which `cvb` and `hastings` are the published
-    /// algorithms.
+    /// Number of symbols in a shard, the unit of work, at most 4194304; 0: all sentences in one shard, with which `cvb` and `hastings` are the
+    /// published algorithms.
     shard_symbols: u32 = DEFAULT_SHARD_SYMBOLS, Rules::read_by(SHARDS);
 
     /// Held-out sentences, to measure with: a file in the format of the corpus.
@@ -287,6 +288,23 @@ impl CorpusTable {
     /// Whether the held-out sentences are a share of the corpus.
     pub fn is_split(&self) -> bool {
         self.held_out.as_os_str().is_empty() && self.held_out_share > 0.0
+    }
+
+    /// Symbols of a shard, for [`cut`](shared::work::shard::cut): `u32::MAX` for a single shard.
+    pub fn symbols_of_shard(&self) -> u32 {
+        if self.shard_symbols == 0 { u32::MAX } else { self.shard_symbols }
+    }
+
+    /// Refuses shards of more than [`MAX_SHARD_SYMBOLS`] in a corpus of so many symbols.
+    pub fn check_shards(&self, n_symbols: usize) -> Result<()> {
+        let largest = n_symbols.min(self.symbols_of_shard() as usize);
+        ensure!(
+            largest <= MAX_SHARD_SYMBOLS as usize,
+            "{}: a shard would have {largest} symbols, which are one task of a worker, and may have {MAX_SHARD_SYMBOLS}; leave out \
+             corpus.shard_symbols, or set a smaller number",
+            self.path.display()
+        );
+        Ok(())
     }
 
     /// Treatment of punctuation in a dependency model's sentences.

@@ -89,7 +89,7 @@ pub struct LoadedTest {
 impl Dependencies {
     /// Reads the sentences of `job`.
     pub fn load(job: &Job) -> Result<Loaded> {
-        let CorpusTable { path, held_out, held_out_share, test, max_length, shard_symbols, .. } = &job.corpus;
+        let CorpusTable { path, held_out, held_out_share, test, max_length, .. } = &job.corpus;
         let mut notices = Vec::new();
         let File { name, document, sentences } = File::read(job, path, &mut notices)?;
         let (document, all, other) = if !held_out.as_os_str().is_empty() {
@@ -125,7 +125,8 @@ impl Dependencies {
         let measured: Vec<Vec<u32>> = n_other.iter().filter(short).cloned().collect();
         let (to_find, of_found) =
             if other.is_empty() { (trained.clone(), tokens(&numbers)) } else { (other, tokens(&n_other)) };
-        let shard_symbols = if *shard_symbols == 0 { u32::MAX } else { *shard_symbols };
+        job.corpus.check_shards(numbers.iter().map(Vec::len).sum())?;
+        let shard_symbols = job.corpus.symbols_of_shard();
         let test = match test.as_os_str().is_empty() {
             true => None,
             false => {

@@ -176,13 +176,12 @@ impl Input {
         }
         // A chain over an adaptor grammar has all tables in one place.
         let chains = job.model.kind == ModelKind::Adaptor && job.inference.method == Method::Hastings;
-        let shard_symbols = match job.corpus.shard_symbols {
-            _ if chains => u32::MAX,
-            0 => u32::MAX,
-            symbols => symbols,
-        };
+        let shard_symbols = if chains { u32::MAX } else { job.corpus.symbols_of_shard() };
         let options = job.corpus.options();
         let source = Source::open(&job.corpus.path, options.clone(), shard_symbols)?;
+        if !chains {
+            job.corpus.check_shards(source.end.n_symbols)?;
+        }
         let mut notices = source.notices(true);
         let contents = match job.model.grammars().any(|source| source.is_made(Auto::has_affixes)) {
             true => Contents::Words,
@@ -355,10 +354,8 @@ impl Input {
 
     fn of_trees(job: &Job) -> Result<Input> {
         let (trees, corpus, notices) = Trees::load(job)?;
-        let shard_words = match job.corpus.shard_symbols {
-            0 => u32::MAX,
-            words => words,
-        };
+        job.corpus.check_shards(corpus.sentences.iter().map(Vec::len).sum())?;
+        let shard_words = job.corpus.symbols_of_shard();
         Ok(Input {
             test: trees.test.clone().map(Test::of_trees),
             text: Text::at_hand(corpus.clone(), trees.shards(&corpus, shard_words)),

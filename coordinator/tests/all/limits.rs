@@ -102,11 +102,13 @@ fn bombs() -> Vec<(Case, [&'static str; 2])> {
     let outcomes = lines(150, |at| format!("1 1 S --> Y{at} S"))
         + &lines(150, |at| lines(950, |word| format!("1 1 Y{at} --> {word:x}")));
     let zeros = gzip(&[&b"a\n"[..], &vec![b'\n'; 64 << 20]].concat());
-    let packed = |name, model: &str, corpus: &str| {
+    let many = gzip((("a b ".repeat(430) + "\n").repeat(5_000)).as_bytes());
+    let with = |name, model: &str, corpus: &str, bytes: &Vec<u8>| {
         let mut case = Case::new(name, model, corpus, "method = \"em\"", &[("g.gr", FEW.to_owned())]);
-        case.files.push(("c.gz", zeros.clone()));
+        case.files.push(("c.gz", bytes.clone()));
         case
     };
+    let packed = |name, model: &str, corpus: &str| with(name, model, corpus, &zeros);
     let strings = |name, corpus: String, max_string: usize| {
         let inference = format!("method = \"em\"\nmax_string = {max_string}");
         Case::new(name, PCFG, TOKENS, &inference, &[("g.gr", SUBSTRINGS.to_owned()), ("c.txt", corpus)])
@@ -158,6 +160,10 @@ fn bombs() -> Vec<(Case, [&'static str; 2])> {
         (
             packed("gzip of heads", "kind = \"dmv\"", "path = \"c.gz\""),
             ["c.gz", "expected at most 256 times"],
+        ),
+        (
+            with("shard", PCFG, "path = \"c.gz\"\nformat = \"tokens\"\nshard_symbols = 0", &many),
+            ["c.gz: a shard would have 4300000 symbols", "may have 4194304"],
         ),
     ]
 }

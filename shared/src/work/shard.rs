@@ -57,6 +57,9 @@ impl Shard {
 /// The size that suits most: some tens of milliseconds of work, and enough shards to share out.
 pub const DEFAULT_SHARD_SYMBOLS: u32 = 8192;
 
+/// Symbols of a shard at most: a task reads all of them, and the tasks of others wait for its thread.
+pub const MAX_SHARD_SYMBOLS: u32 = 1 << 22;
+
 /// A shard, and where in the corpus its sentences come from.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SentenceShard {
