@@ -298,9 +298,11 @@ fn eval_scores_brackets() {
     let args = ["eval", "brackets", &at(&dir, "gold"), &at(&dir, "found"), "--max-length", "2"];
     let text = stdout(&grammaton(&args).success());
     let expected = [
-        "             precision    recall        F1     exact   tagging  sentences   unparsed",
-        "all             1.0000    0.5000    0.6667    0.0000    0.4000          2          1",
-        "up to 2         1.0000    0.6667    0.8000    0.0000    1.0000          1          0",
+        "             precision    recall        F1  unlabelled F1     exact   tagging  sentences   unparsed",
+        "all             1.0000    0.5000    0.6667         0.6667    0.0000    0.4000          2          1",
+        "up to 2         1.0000    0.6667    0.8000         0.8000    0.0000    1.0000          1          0",
+        // Of four constituents these trees have two, among three.
+        "unlabelled F1 of right-branching trees: 0.5714",
     ];
     assert_eq!(text.lines().collect::<Vec<_>>(), expected);
     let json = stdout(&grammaton(&[&args[..], &["--json"]].concat()).success());
