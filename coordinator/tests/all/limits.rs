@@ -87,7 +87,7 @@ fn gzip(text: &[u8]) -> Vec<u8> {
 }
 
 /// Refused cases, with parts of the error.
-fn bombs() -> Vec<(Case, [&'static str; 2])> {
+fn beyond_limits() -> Vec<(Case, [&'static str; 2])> {
     let dmv = |corpus: String| {
         Case::new("tags", "kind = \"dmv\"", "path = \"c.tsv\"", "method = \"em\"", &[("c.tsv", corpus)])
     };
@@ -169,8 +169,8 @@ fn bombs() -> Vec<(Case, [&'static str; 2])> {
 }
 
 #[test]
-fn bombs_are_refused_in_one_line() {
-    for (case, parts) in bombs() {
+fn inputs_beyond_a_limit_are_refused_in_one_line() {
+    for (case, parts) in beyond_limits() {
         let output = case.run();
         let told = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{}: {}: {told}", case.name, output.status);
