@@ -8,7 +8,7 @@ use shared::data::corpus::Unit;
 use shared::data::corpus::sniff::{Contents, Finding, Given, Reading, look};
 
 use super::Answer;
-use crate::input::format::{self, OpenText};
+use crate::input::format::{self, OpenText, SENTENCES_ALONE};
 use crate::streams;
 
 /// Arguments of `new`.
@@ -68,20 +68,23 @@ pub fn run(args: &Args) -> Result<Answer> {
     let mut job = fill(&job, "@UNIT@", unit.name());
     for finding in &findings {
         let Finding { evidence, reading, other } = finding;
-        match other {
-            None => {
-                streams::tell(&format!("notice: {name}: {evidence}; the job has {}", format::keys(reading)))
+        let other = other.as_ref().filter(|_| !finding.is_foreign());
+        let has = match (other, finding.is_foreign()) {
+            (Some(other), _) => {
+                let [one, other] = [reading, other].map(format::keys);
+                format!("{one} or {other} to choose from, as comments")
             }
-            Some(other) => streams::tell(&format!(
-                "notice: {name}: {evidence}; the job has {} or {} to choose from, as comments",
-                format::keys(reading),
-                format::keys(other)
-            )),
-        }
+            (None, true) => {
+                format!("{} to choose from, as comments; or {SENTENCES_ALONE}", format::keys(reading))
+            }
+            (None, false) => format::keys(reading),
+        };
+        streams::tell(&format!("notice: {name}: {evidence}; the job has {has}"));
         let is_new = |(key, _): &(&str, String)| *key != "unit" || finding.other.is_some();
-        let comment = if other.is_some() { "# " } else { "" };
-        let readings = [Some(reading), other.as_ref()].into_iter().flatten();
-        let keys: String = readings
+        let comment = if finding.other.is_some() { "# " } else { "" };
+        let keys: String = [Some(reading), other]
+            .into_iter()
+            .flatten()
             .flat_map(|reading| reading.keys().into_iter().filter(is_new))
             .map(|(key, value)| format!("{comment}{key} = {}\n", toml::Value::from(value)))
             .collect();

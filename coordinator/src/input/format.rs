@@ -88,6 +88,9 @@ impl OpenText {
     }
 }
 
+/// The way out for a text in a format that is not read.
+pub const SENTENCES_ALONE: &str = "give the sentences alone";
+
 /// A text with two readings.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ambiguous {
@@ -99,20 +102,24 @@ impl std::error::Error for Ambiguous {}
 
 impl fmt::Display for Ambiguous {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Finding { evidence, reading, other } = &self.finding;
-        let other = other.as_ref().unwrap_or(reading);
-        let [one, other] = [reading, other].map(arguments);
-        write!(out, "{}: {evidence}; choose how it is read: `{one}` or `{other}`", self.name)
+        out.write_str(&self.choice(arguments))
     }
 }
 
 impl Ambiguous {
     /// The error with the commands to choose from: the beginning of the command, to which the options of a reading are added.
     pub fn of_command(&self, command: &str) -> String {
+        self.choice(|reading| format!("{command} {}", options(reading)))
+    }
+
+    fn choice(&self, written: impl Fn(&Reading) -> String) -> String {
         let Finding { evidence, reading, other } = &self.finding;
-        let other = other.as_ref().unwrap_or(reading);
-        let [one, other] = [reading, other].map(|reading| format!("{command} {}", options(reading)));
-        format!("{}: {evidence}; choose how it is read: `{one}` or `{other}`", self.name)
+        let one = written(reading);
+        let or = match other {
+            Some(other) if !self.finding.is_foreign() => format!("`{one}` or `{}`", written(other)),
+            _ => format!("as it is, `{one}`, or {SENTENCES_ALONE}"),
+        };
+        format!("{}: {evidence}; choose how it is read: {or}", self.name)
     }
 }
 
@@ -162,10 +169,7 @@ fn unexpected(path: &Path, options: &Options, contents: Contents) -> Result<(Str
 pub fn of_new_text(path: &Path, options: &Options) -> Result<Vec<String>> {
     let (name, findings) = unexpected(path, options, Contents::Utterances)?;
     let notice = |finding: &Finding| {
-        format!(
-            "{name}: {}, and is read as text; if that is not meant, give the sentences alone",
-            finding.evidence
-        )
+        format!("{name}: {}, and is read as text; if that is not meant, {SENTENCES_ALONE}", finding.evidence)
     };
     Ok(findings.iter().map(notice).collect())
 }
@@ -174,14 +178,15 @@ pub fn of_new_text(path: &Path, options: &Options) -> Result<Vec<String>> {
 pub fn undeclared(path: &Path, options: &Options, contents: Contents) -> Result<Vec<String>> {
     let (name, findings) = unexpected(path, options, contents)?;
     let notice = |finding: &Finding| {
-        let or = finding.other.as_ref().map(|other| format!(" or {}", keys(other))).unwrap_or_default();
-        let plain = if or.contains("plain") { "" } else { "; corpus.layout = \"plain\" leaves it" };
-        format!(
-            "{}: {}, and is read as text; if that is not meant, set {}{or}{plain}",
-            name,
-            finding.evidence,
-            keys(&finding.reading)
-        )
+        let Finding { evidence, reading, other } = finding;
+        let or = other.as_ref().map(|other| format!(" or {}", keys(other))).unwrap_or_default();
+        let leaves = "corpus.layout = \"plain\" leaves it";
+        let way_out = match () {
+            () if finding.is_foreign() => format!("{SENTENCES_ALONE}; {leaves}"),
+            () if or.contains("plain") => format!("set {}{or}", keys(reading)),
+            () => format!("set {}{or}; {leaves}", keys(reading)),
+        };
+        format!("{name}: {evidence}, and is read as text; if that is not meant, {way_out}")
     };
     Ok(findings.iter().map(notice).collect())
 }

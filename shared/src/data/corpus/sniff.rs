@@ -11,8 +11,9 @@
 //! | all tokens are hexadecimal code points of letters, in `^^^ … $$$` or most of one block | `layout = "hex"` | the same |
 //! | all lines have as many columns by tabs, one of text; numbers beside it that are not 1, 2, 3, … are counts | that column | the same |
 //! | the same, and several columns of text, one under a header that says so (`text`, `word`, …) | that column | the same |
-//! | the same, and several columns of text | ambiguous: the first or the second | the same |
+//! | the same, and several columns of text | ambiguous: the two with the most characters | the same |
 //! | most lines have tabs, and neither row above holds | ambiguous: column 1, or plain | the same |
+//! | a format that has more than sentences in its lines and is not read: markers of Toolbox, columns by commas, JSON, trees, rules or times with `-->`, tags in `<>`, numbered lines, comments | ambiguous: plain, or the sentences alone | the same |
 //! | two lines or more, each a number and words | `counts = "ones"` | padded as by `uniq -c`: the same; else ambiguous: counts, or plain |
 //! | two lines or more, each a word and a number | `counts = "ones"` | ambiguous: counts, or plain |
 //!
@@ -26,6 +27,7 @@
 //!
 //! Everything else is text as it stands: digits within lines, punctuation, any script.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use unicode_segmentation::UnicodeSegmentation as _;
@@ -95,6 +97,13 @@ pub struct Finding {
     pub other: Option<Reading>,
 }
 
+impl Finding {
+    /// Whether the lines hold more than sentences, in a format that is not read: both readings are the plain one.
+    pub fn is_foreign(&self) -> bool {
+        self.other.as_ref() == Some(&self.reading)
+    }
+}
+
 /// What is known of a text, so that it need not be found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Given {
@@ -124,6 +133,7 @@ pub fn look(
             .or_else(|| hexadecimal(&body))
             .or_else(|| columns(&body))
             .or_else(|| uneven_tabs(&body))
+            .or_else(|| foreign(&body))
             .or_else(|| counts(&body, contents));
         if let Some(found) = found {
             reading.layout = found.reading.layout.clone();
@@ -286,14 +296,22 @@ fn columns(body: &[(usize, &str)]) -> Option<Finding> {
             };
             Some(certain(seen(&beside, body[0]), Layout { counts, ..in_column(column(at)) }, None))
         }
-        (None, [first, second, ..]) => Some(Finding {
-            evidence: seen(
-                &format!("all lines have {n} columns by tabs{header}, {} of text", texts.len()),
-                body[0],
-            ),
-            reading: Reading { layout: in_column(column(*first)), unit: None },
-            other: Some(Reading { layout: in_column(column(*second)), unit: None }),
-        }),
+        (None, [_, _, ..]) => {
+            let length = |&at: &usize| rows_of_data.iter().map(|row| row[at].chars().count()).sum::<usize>();
+            let mut longest = texts.clone();
+            longest.sort_by_key(|at| Reverse(length(at)));
+            longest.truncate(2);
+            longest.sort_unstable();
+            let reading = |at| Reading { layout: in_column(column(at)), unit: None };
+            Some(Finding {
+                evidence: seen(
+                    &format!("all lines have {n} columns by tabs{header}, {} of text", texts.len()),
+                    body[0],
+                ),
+                reading: reading(longest[0]),
+                other: Some(reading(longest[1])),
+            })
+        }
         // Columns of numbers alone.
         (None, _) => None,
     }
@@ -310,6 +328,85 @@ fn uneven_tabs(body: &[(usize, &str)]) -> Option<Finding> {
         reading: Reading { layout: in_column(Column::Number(1)), unit: None },
         other: Some(plain()),
     })
+}
+
+/// Formats that are not read, by the first line that shows them.
+fn foreign<'a>(body: &[(usize, &'a str)]) -> Option<Finding> {
+    let lines = |holds: &dyn Fn(&str) -> bool| -> Vec<(usize, &'a str)> {
+        body.iter().copied().filter(|(_, line)| holds(line.trim())).collect()
+    };
+    let all = |holds: &dyn Fn(&str) -> bool| lines(holds).len() == body.len();
+    let of_several = |holds: bool| (holds && body.len() > 1).then(|| body[0]);
+    let most =
+        |found: Vec<(usize, &'a str)>| if 2 * found.len() > body.len() { Some(found[0]) } else { None };
+    let commented = lines(&|line| line.starts_with('#'));
+    let has_comments =
+        2 * commented.len() < body.len() && lines(&|line| line.contains('#')).len() == commented.len();
+    let first = |found: Vec<(usize, &'a str)>| found.first().copied();
+    let (evidence, line) = [
+        ("the lines begin with markers, as those of Toolbox do", most(lines(&is_marked))),
+        ("all lines have as many columns by commas", of_several(is_separated(body))),
+        ("all lines are JSON", of_several(all(&|line| is_between(line, '{', '}')))),
+        ("all lines are trees in brackets", of_several(all(&is_tree))),
+        ("lines have `-->`, as rules and subtitles do", first(lines(&|line| line.contains("-->")))),
+        ("tags are in the lines", first(lines(&has_tag))),
+        ("the lines are numbered", of_several(is_numbered(body))),
+        ("lines that begin with `#` may be comments", first(commented).filter(|_| has_comments)),
+    ]
+    .into_iter()
+    .find_map(|(evidence, line)| Some((evidence, line?)))?;
+    Some(Finding { evidence: seen(evidence, line), reading: plain(), other: Some(plain()) })
+}
+
+fn is_between(line: &str, open: char, close: char) -> bool {
+    line.starts_with(open) && line.ends_with(close)
+}
+
+/// `\tx un do`.
+fn is_marked(line: &str) -> bool {
+    line.strip_prefix('\\').is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_alphabetic()))
+}
+
+/// `(S (NP the dog) (VP runs))`.
+fn is_tree(line: &str) -> bool {
+    is_between(line, '(', ')') && line.matches('(').count() > 1
+}
+
+/// Commas or semicolons, as many in all lines, with columns in quotes in most lines or no space behind any separator.
+fn is_separated(body: &[(usize, &str)]) -> bool {
+    [',', ';'].into_iter().any(|separator| {
+        let outside = |line: &str| -> String { line.split('"').step_by(2).collect::<Vec<_>>().join("\"") };
+        let rows: Vec<String> = body.iter().map(|(_, line)| outside(line.trim())).collect();
+        let n = rows[0].matches(separator).count();
+        let has_quoted = |row: &&String| row.split(separator).any(|cell| cell.trim() == "\"");
+        let n_quoted = rows.iter().filter(has_quoted).count();
+        let is_tight = |row: &String| !row.split(separator).skip(1).any(|cell| cell.starts_with(' '));
+        n > 0
+            && rows.iter().all(|row| row.matches(separator).count() == n)
+            && (2 * n_quoted > rows.len() || rows.iter().all(is_tight))
+    })
+}
+
+/// `<unk>`, `</s>`; not `<b>`, which may be a letter in brackets.
+fn has_tag(line: &str) -> bool {
+    line.split('<').skip(1).filter_map(|rest| rest.split_once('>')).any(|(tag, _)| {
+        let name = tag.trim_matches('/');
+        let is_name = name.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-:".contains(letter));
+        name.starts_with(|first: char| first.is_ascii_alphabetic())
+            && is_name
+            && (name.len() > 1 || name == "s")
+    })
+}
+
+/// `1. un do`, `2) do`, …
+fn is_numbered(body: &[(usize, &str)]) -> bool {
+    let number = |line: &str| {
+        let (number, _) =
+            line.trim().split_once(['.', ')', ':']).filter(|(_, rest)| rest.starts_with([' ', '\t']))?;
+        whole(number.trim_start_matches('('))
+    };
+    let numbers: Option<Vec<u64>> = body.iter().map(|(_, line)| number(line)).collect();
+    numbers.is_some_and(|numbers| numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]))
 }
 
 fn counts(body: &[(usize, &str)], contents: Contents) -> Option<Finding> {
@@ -435,7 +532,8 @@ mod tests {
     #[test]
     fn every_format_is_found_by_its_lines() {
         // A text; the keys that read it as words, and as utterances if these differ.
-        let table: [(&str, &str, Option<&str>); 26] = [
+        const FOREIGN: &str = "layout=plain or layout=plain";
+        let table: [(&str, &str, Option<&str>); 38] = [
             ("8 un\n15 do\n22 undo", "counts=ones", Some("counts=ones or layout=plain")),
             ("      8 un\n     15 do", "counts=ones", None),
             ("un 8\ndo 15\nundo 22", "counts=ones", Some("counts=ones or layout=plain")),
@@ -466,6 +564,18 @@ mod tests {
             ("1\ty u w a n t\n2\tt u y u", "column=2,column=2 unit=token", None),
             ("# a comment\nun\t8\ndo\t15", "column=1 counts=ones", None),
             ("1\t8\n2\t15", "column=1 or layout=plain", None),
+            ("A\t\t0.1\t1.2\tun do re\nB\t\t1.2\t2.5\tdo re", "column=1 or column=5", None),
+            ("\\ref 1\n\\tx un do\n\\ge one two", FOREIGN, None),
+            ("\"u1\",\"un, do\"\n\"u2\",\"do\"", FOREIGN, None),
+            ("undo,8\ndo,15", FOREIGN, None),
+            ("u1;un do\nu2;do", FOREIGN, None),
+            ("{\"text\": \"un do\"}\n{\"text\": \"do\"}", FOREIGN, None),
+            ("(S (A un) (B do))\n(S (A do))", FOREIGN, None),
+            ("1\n00:00:01,000 --> 00:00:02,000\nun do", FOREIGN, None),
+            ("un do <unk> do\nun do", FOREIGN, None),
+            ("<s> un do </s>\n<s> do </s>", FOREIGN, None),
+            ("1. un do\n2. do\n3. un", FOREIGN, None),
+            ("# Chapter one\nun do\ndo un\nun", FOREIGN, None),
         ];
         for (text, of_words, of_utterances) in table {
             let expect = |keys: &str| -> Vec<String> {
@@ -510,6 +620,14 @@ mod tests {
             "e.g. this\ni.e. that one",
             "un|do\nre|do",
             "the | sign is rare\nother lines\nlack it\nas these do",
+            "# un # do #\n# do #\n# un #",
+            "a <b> c\nd <e> f\nx < y\ny > x",
+            "1. one line",
+            "1. one\n1. two",
+            "he said \"no\", and left\nso did \"she\", later",
+            "yes, I do\nno, I do not",
+            "\\ un do\nun do\ndo",
+            "(one in brackets)\n(another)",
         ] {
             for contents in [Contents::Words, Contents::Utterances] {
                 assert_eq!(found(text, contents), [""; 0], "{text}");
