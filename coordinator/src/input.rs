@@ -5,11 +5,12 @@ use std::iter;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
+use shared::data::corpus::decode::whole;
 use shared::data::corpus::read::End;
 use shared::data::corpus::{Corpus, Options, ReadError, Reader};
 use shared::data::dependency::{Document, Tags};
 use shared::data::tags::families::Families;
-use shared::data::treebank::brackets::{Entry, read};
+use shared::data::treebank::brackets::{self, Entry};
 use shared::grammar::Grammar;
 use shared::grammar::syntax::{self, Notice};
 
@@ -82,30 +83,39 @@ pub fn families(path: &Path) -> Result<Families> {
 /// Reads the text at `path`; messages call it `name` and `what`.
 pub fn text(path: &Path, name: &str, what: &str) -> Result<String> {
     let bytes = bytes(path).with_context(|| format!("{name}: cannot read the {what}"))?;
-    String::from_utf8(bytes).map_err(|error| {
-        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = 1 + valid.iter().filter(|&&byte| byte == b'\n').count();
-        anyhow!("{name}:{line}: byte {} is not UTF-8; save the {what} as UTF-8", valid.len())
-    })
+    decoded(&bytes, name)
 }
 
-/// Reads trees at `path`; `-` is standard input. Returns the file's name for messages as well.
+fn decoded(bytes: &[u8], name: &str) -> Result<String> {
+    whole(bytes, name).map_err(|(line, fault)| anyhow!("{name}:{line}: {fault}"))
+}
+
+/// Reads trees at `path`, all of which must be sound; `-` is standard input. Returns the file's name for messages as well.
 pub fn trees(path: &Path) -> Result<(String, Vec<Entry>)> {
     let (name, bytes) = named_bytes(path, "trees")?;
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let line = 1 + valid.iter().filter(|&&byte| byte == b'\n').count();
-        anyhow!("{name}:{line}: byte {} is not UTF-8; convert the file, for instance with iconv", valid.len())
-    })?;
-    let entries = read(&text, &name)?;
+    let entries = brackets::read(&decoded(&bytes, &name)?, &name)?;
     Ok((name, entries))
 }
 
-/// Reads sentences with heads at `path`; `-` is standard input. Returns the file's name for messages as well.
+/// Reads the sound trees at `path`, and says what is wrong with the others.
+pub fn sound_trees(path: &Path) -> Result<(Vec<Entry>, Vec<brackets::ReadError>)> {
+    let name = path.display().to_string();
+    Ok(brackets::read_sound(&text(path, &name, "trees")?, &name)?)
+}
+
+/// Reads sentences with heads at `path`, each of which must be sound but for its heads; `-` is standard input. Returns the file's name for messages as
+/// well.
 pub fn dependencies(path: &Path, tags: Tags) -> Result<(String, Document)> {
     let (name, bytes) = named_bytes(path, "sentences")?;
-    let document = Document::read(&bytes, &name, tags)?;
+    let document = Document::read(&bytes, &name, tags)?.complete()?;
     Ok((name, document))
+}
+
+/// Reads the sound sentences with heads at `path`, and says what is wrong with the others.
+pub fn sound_dependencies(path: &Path, tags: Tags) -> Result<Document> {
+    let name = path.display().to_string();
+    let bytes = bytes(path).with_context(|| format!("{name}: cannot read the sentences"))?;
+    Ok(Document::read(&bytes, &name, tags)?)
 }
 
 /// Reads the bytes at `path`; `-` is standard input. Returns the file's name for messages as well.

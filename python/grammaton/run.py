@@ -144,7 +144,7 @@ def train(
 ) -> Run:
     """Starts to train, and returns the `Run` once corpus and grammar are read.
 
-    `corpus` is a path, plain or .gz, or a URL; or an iterable of sentences, which is written to a file one by one: texts, lists of tokens, lists of
+    `corpus` is a path, plain, .gz or .zst, or a URL; or an iterable of sentences, which is written to a file one by one: texts, lists of tokens, lists of
     rows `(word, tag)` or `(word, tag, head)`, or trees. `grammar` is a path, the text of a grammar, or the name of one that is made from the corpus,
     as `"auto:colloc"`. Every other key of a job file is an argument of the same name, without its table: `kind="pcfg"`, `max_rounds=20`,
     `decoders=["mbr"]`, `sweep={"alpha": [0.1, 1.0]}`.

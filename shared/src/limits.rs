@@ -44,6 +44,9 @@ pub const MAX_GROWTH: u64 = 256;
 /// Bytes that any compressed file may unpack to, however small it is.
 pub const UNPACKED_ALWAYS: u64 = 16 << 20;
 
+/// zstd's window, as a power of two: the limit that the format advises for decoding foreign data.
+pub const ZSTD_WINDOW: u32 = 23;
+
 /// Bytes that a compressed file of so many bytes may unpack to.
 pub fn max_unpacked(packed: u64) -> u64 {
     packed.saturating_mul(MAX_GROWTH).max(UNPACKED_ALWAYS)

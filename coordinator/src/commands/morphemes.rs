@@ -23,7 +23,7 @@ use crate::input;
     \x20 grammaton morphemes words.txt --suffixes suffixes.txt --out morphemes\n\
     \x20 grammaton morphemes words.txt --cascade --out morphemes")]
 pub struct Args {
-    /// Words, one per line, plain or .gz; `-` for standard input. Spaces in a line are gold morpheme boundaries, which are scored against and
+    /// Words, one per line, plain, .gz or .zst; `-` for standard input. Spaces in a line are gold morpheme boundaries, which are scored against and
     /// otherwise ignored
     words: PathBuf,
     /// File of known prefixes, one per line

@@ -38,7 +38,7 @@ use time_limit::within;
     \x20 grammaton segment text.txt --out words --seconds 600\n\
     \x20 grammaton segment phonemes.txt --unit token --grammar colloc-syllable --quiet")]
 pub struct Args {
-    /// Text with one utterance per line, plain or .gz; `-` for standard input. Spaces in its lines are gold word boundaries, which are
+    /// Text with one utterance per line, plain, .gz or .zst; `-` for standard input. Spaces in its lines are gold word boundaries, which are
     /// scored against and otherwise ignored
     text: PathBuf,
     /// Grammars, as listed by `grammaton grammars`, with commas between them, whose models vote; auto: chosen by short trials

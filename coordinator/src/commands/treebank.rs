@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use shared::data::treebank::clean::clean;
 use shared::data::treebank::pcfg::{Terminals, grammar, trees};
+use shared::grammar::check::Defect;
 use shared::grammar::syntax;
 use shared::grammar::tree::Tree;
 
@@ -36,8 +37,8 @@ pub fn run(args: &Args) -> Result<Answer> {
     let (name, entries) = input::trees(&args.trees)?;
     let n_entries = entries.len();
     let is_short = |tree: &Tree| tree.terminals().count() <= args.max_length;
-    let cleaned = entries.iter().filter_map(|entry| entry.tree.as_ref().and_then(clean));
-    let cleaned: Vec<_> = cleaned.filter(is_short).collect();
+    let cleaned = entries.iter().filter_map(|entry| Some((entry.line, clean(entry.tree.as_ref()?)?)));
+    let (lines, cleaned): (Vec<u32>, Vec<Tree>) = cleaned.filter(|(_, tree)| is_short(tree)).unzip();
     if cleaned.is_empty() {
         bail!(
             "{name}: none of {n_entries} trees has 1 to {} words; choose another --max-length",
@@ -45,7 +46,18 @@ pub fn run(args: &Args) -> Result<Answer> {
         );
     }
     let trees = trees(&cleaned, if args.tags { Terminals::Tags } else { Terminals::Words });
-    let grammar = grammar(&trees).with_context(|| format!("{name}: cannot extract a grammar"))?;
+    let grammar = grammar(&trees).map_err(|defect| match &defect {
+        Defect::UnaryCycle { path, .. } => {
+            let at = trees.iter().position(|tree| has_step(tree, &path[0], &path[1]));
+            let line = at.map_or(String::new(), |at| format!("{}:", lines[at]));
+            let path = path.join(" → ");
+            anyhow!(
+                "{name}:{line} the trees have {path}, each label alone below the one before it, so that sentences have endless derivations; \
+                 rename one of the labels, this tree having the first step"
+            )
+        }
+        _ => anyhow!("{name}: cannot extract a grammar: {defect}"),
+    })?;
     let corpus = trees.iter().map(|tree| tree.terminals().collect::<Vec<_>>().join(" "));
     let text = |lines: Vec<String>| lines.join("\n") + "\n";
     fs::create_dir_all(&args.out).with_context(|| format!("{}: cannot be created", args.out.display()))?;
@@ -65,4 +77,10 @@ pub fn run(args: &Args) -> Result<Answer> {
         n_entries - trees.len()
     ));
     Ok(Answer::Yes)
+}
+
+/// Whether `child` is alone below `parent` anywhere in the tree.
+fn has_step(tree: &Tree, parent: &str, child: &str) -> bool {
+    let pairs = tree.nodes().windows(2);
+    pairs.into_iter().any(|pair| pair[0].n_children == 1 && pair[0].label == parent && pair[1].label == child)
 }

@@ -1,6 +1,6 @@
 //! A text to parse that arrives over time, as over a pipe from another program.
 //!
-//! In: bytes, plain or gzip. Out: parts of all complete lines that have arrived. The parts depend on timing; the sentences, their lines and
+//! In: bytes, plain or compressed. Out: parts of all complete lines that have arrived. The parts depend on timing; the sentences, their lines and
 //! their gold segmentation do not.
 
 use std::io::{self, Read};
@@ -135,7 +135,7 @@ impl<R: Read> Iterator for Arriving<R> {
 fn later(mut error: ReadError, lines: u32, bytes: u64) -> ReadError {
     match &mut error {
         ReadError::Read { line, byte, .. }
-        | ReadError::Gzip { line, byte, .. }
+        | ReadError::Damaged { line, byte, .. }
         | ReadError::NotUtf8 { line, byte, .. }
         | ReadError::Control { line, byte, .. }
         | ReadError::TooLong { line, byte, .. } => {
@@ -204,11 +204,13 @@ mod tests {
         for size in 1..text.len() {
             assert_eq!(read(text, size).unwrap(), whole, "{size}");
         }
-        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-        packed.write_all(text).unwrap();
-        let packed = packed.finish().unwrap();
-        for size in 1..packed.len() {
-            assert_eq!(read(&packed, size).unwrap(), whole, "packed, {size}");
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        gzip.write_all(text).unwrap();
+        let packed = [gzip.finish().unwrap(), zstd::encode_all(text, 1).unwrap()];
+        for (packed, size) in
+            packed.iter().flat_map(|packed| (1..packed.len()).map(move |size| (packed, size)))
+        {
+            assert_eq!(read(packed, size).unwrap(), whole, "packed, {size}");
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! To add a key, add its declaration here; [`super::key`] lists what is derived from it.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use anyhow::{Result, ensure};
@@ -196,7 +197,7 @@ table! {
     /// `[corpus]`: the training data.
     CorpusTable = "corpus";
 
-    /// The text with one sentence per line, the trees of `pcfg-la`, or the tagged sentences of `dmv`: a file, plain or `.gz`, or the
+    /// The text with one sentence per line, the trees of `pcfg-la`, or the tagged sentences of `dmv`: a file, plain, `.gz` or `.zst`, or the
     /// URL of an object (`s3://`, `gs://`, `az://`).
     path: PathBuf = PathBuf::new(), Rules::read_by(EVERY).required().file_unless(|_| false);
 
@@ -239,8 +240,9 @@ table! {
     /// Sequences of characters that are one symbol, as in `["sh", "ch"]`; the longest one wins.
     digraphs: Vec<String> = Vec::new(), Rules::read_by(SENTENCES);
 
-    /// Sentences that the grammar cannot derive, or in too many ways: an `error`, or `skip` them. Results have skipped sentences unsegmented, without an analysis.
-    on_unparsable: OnUnparsable = OnUnparsable::default(), Rules::read_by(SENTENCES);
+    /// Sentences that the grammar cannot derive, or in too many ways, and of a treebank or of tagged sentences what cannot be read: an `error`, or
+    /// `skip` them. Results have skipped sentences unsegmented, without an analysis.
+    on_unparsable: OnUnparsable = OnUnparsable::default(), Rules::read_by(EVERY);
 
     /// Maximum length of a sentence, in symbols.
     max_symbols: u32 = Options::default().max_symbols, Rules::read_by(SENTENCES).at_least(1.0);
@@ -304,6 +306,23 @@ impl CorpusTable {
              corpus.shard_symbols, or set a smaller number",
             self.path.display()
         );
+        Ok(())
+    }
+
+    /// Refuses the first of the sentences or trees of a file that cannot be read, or names it in a notice if the job skips them; `what` they are.
+    pub fn leave_out(
+        &self,
+        faults: Vec<impl fmt::Display>,
+        what: &str,
+        notices: &mut Vec<String>,
+    ) -> Result<()> {
+        let Some(first) = faults.first() else { return Ok(()) };
+        let n = faults.len();
+        ensure!(
+            self.on_unparsable == OnUnparsable::Skip,
+            "{first}; corpus.on_unparsable = \"skip\" leaves out such {what}, {n} of this file"
+        );
+        notices.push(format!("{first}; skipped {n} such {what}, this being the first"));
         Ok(())
     }
 

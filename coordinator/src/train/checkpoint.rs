@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
+use shared::data::corpus::unpack::{Packing, Unpack};
 use shared::grammar::Grammar;
-use shared::limits::max_unpacked;
 use shared::models::latent;
 use shared::models::tally::Tally;
 use shared::work::task::{ContentHash, Named};
@@ -32,8 +32,6 @@ use crate::train::prepare::{Chosen, Items, Sentences};
 
 /// First bytes of a file.
 pub const SEAL: Seal = Seal { magic: *b"GRMTNCKP", oldest: 2, version: 3 };
-/// zstd's window, as a power of two: the limit that the format advises for decoding foreign data.
-const WINDOW: u32 = 23;
 /// Level of zstd. It takes a tenth of the time of the default level, and parameters hardly shrink more with that.
 const LEVEL: i32 = 1;
 /// Bytes that are compressed at a time.
@@ -242,14 +240,9 @@ impl Checkpoint<'_> {
 
 /// The body of a checkpoint.
 fn unpacked(compressed: &[u8]) -> Result<Vec<u8>, Defect> {
-    let limit = max_unpacked(compressed.len() as u64);
-    let mut decoder = zstd::Decoder::new(compressed).map_err(Defect::corrupt)?;
-    decoder.window_log_max(WINDOW).map_err(Defect::corrupt)?;
     let mut body = Vec::new();
-    decoder.take(limit + 1).read_to_end(&mut body).map_err(Defect::corrupt)?;
-    if body.len() as u64 > limit {
-        return Err(Defect::corrupt(format!("it unpacks to more than {limit} bytes")));
-    }
+    let unpack = Unpack::new(Packing::Zstd, compressed);
+    unpack.and_then(|mut unpack| unpack.read_to_end(&mut body)).map_err(Defect::corrupt)?;
     Ok(body)
 }
 
@@ -536,7 +529,7 @@ fn clock() -> Instant {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use shared::limits::UNPACKED_ALWAYS;
+    use shared::limits::{UNPACKED_ALWAYS, max_unpacked};
 
     use super::*;
     use crate::model::tests::small;
@@ -759,13 +752,13 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_bomb_is_damaged() {
+    fn a_checkpoint_that_unpacks_to_too_much_is_damaged() {
         for size in [UNPACKED_ALWAYS + 1, 4 * UNPACKED_ALWAYS] {
             let zeros = std::io::repeat(0).take(size);
-            let bomb = SEAL.close(&zstd::encode_all(zeros, LEVEL).unwrap());
-            assert_eq!(max_unpacked(bomb.len() as u64), UNPACKED_ALWAYS);
-            let defect = Checkpoint::from_bytes(&bomb).unwrap_err().to_string();
-            assert!(defect.contains("unpacks to more than"), "{defect}");
+            let file = SEAL.close(&zstd::encode_all(zeros, LEVEL).unwrap());
+            assert_eq!(max_unpacked(file.len() as u64), UNPACKED_ALWAYS);
+            let defect = Checkpoint::from_bytes(&file).unwrap_err().to_string();
+            assert!(defect.contains("expected at most 256 times as many"), "{defect}");
         }
     }
 

@@ -100,9 +100,11 @@ impl Dependencies {
             (document, all, other)
         };
         let Selection { sentences: trained, n_long, .. } = up_to(&all, *max_length);
-        if n_long > 0 {
+        if let Some(first) = all.iter().find(|sentence| sentence.n_words() > *max_length as usize) {
             notices.push(format!(
-                "{name}: {n_long} sentences of more than {max_length} words are not used in training; corpus.max_length sets the limit"
+                "{name}:{}: {n_long} sentences of more than {max_length} words, this being the first, are not used in training; \
+                 corpus.max_length sets the limit",
+                first.line
             ));
         }
         if trained.is_empty() {
@@ -341,7 +343,9 @@ struct File {
 impl File {
     /// Reads the file; refuses words without a tag.
     fn read(job: &Job, path: &Path, notices: &mut Vec<String>) -> Result<File> {
-        let (name, document) = input::dependencies(path, job.corpus.tags)?;
+        let name = path.display().to_string();
+        let mut document = input::sound_dependencies(path, job.corpus.tags)?;
+        job.corpus.leave_out(std::mem::take(&mut document.unread), "sentences", notices)?;
         if let Some(first) = document.faults.first() {
             let n = document.faults.len();
             notices.push(format!("the heads of {n} sentences are no tree, so no heads are scored: {first}"));
@@ -351,12 +355,16 @@ impl File {
         if n_empty > 0 {
             notices.push(format!("{name}: left out {n_empty} sentences of punctuation alone"));
         }
-        if let Some(sentence) = sentences.iter().find(|sentence| sentence.tags.iter().any(|tag| tag == "_")) {
-            bail!(
+        let (untagged, sentences): (Vec<Sentence>, Vec<Sentence>) =
+            sentences.into_iter().partition(|sentence| sentence.tags.iter().any(|tag| tag == "_"));
+        let without_tag = |sentence: &Sentence| {
+            format!(
                 "{name}:{}: a word of this sentence has no tag; choose the column of the tags with corpus.tags (upos, xpos)",
                 sentence.line
-            );
-        }
+            )
+        };
+        let untagged = untagged.iter().map(without_tag).collect();
+        job.corpus.leave_out(untagged, "sentences", notices)?;
         Ok(File { name, document, sentences })
     }
 }

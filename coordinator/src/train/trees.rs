@@ -59,10 +59,10 @@ impl Trees {
             path, held_out, held_out_share, test, max_length, unknown, unknown_threshold, ..
         } = &job.corpus;
         let mut notices = Vec::new();
-        let mut trees = read(path, *max_length, &mut notices)?;
+        let mut trees = read(&job.corpus, path, &mut notices)?;
         let mut held_out_trees = Vec::new();
         if !held_out.as_os_str().is_empty() {
-            held_out_trees = read(held_out, *max_length, &mut notices)?;
+            held_out_trees = read(&job.corpus, held_out, &mut notices)?;
         } else if *held_out_share > 0.0 {
             (trees, held_out_trees) = split(trees, *held_out_share, job.corpus.held_out_seed, "trees")?;
         }
@@ -79,7 +79,7 @@ impl Trees {
         };
         let test = match test.as_os_str().is_empty() {
             true => None,
-            false => Some(to_find(read(test, *max_length, &mut notices)?)),
+            false => Some(to_find(read(&job.corpus, test, &mut notices)?)),
         };
         Ok((Trees { treebank, held_out: to_find(held_out_trees), test }, corpus, notices))
     }
@@ -146,16 +146,27 @@ impl ToFind {
     }
 }
 
-/// The trees of a file with up to `max_length` words, cleaned, each with its line.
-fn read(path: &Path, max_length: u32, notices: &mut Vec<String>) -> Result<Vec<(u32, Tree)>> {
-    let (name, entries) = input::trees(path)?;
+/// The trees of a file with up to `corpus.max_length` words, cleaned, each with its line.
+fn read(corpus: &CorpusTable, path: &Path, notices: &mut Vec<String>) -> Result<Vec<(u32, Tree)>> {
+    let name = path.display();
+    let max_length = corpus.max_length;
+    let (entries, faults) = input::sound_trees(path)?;
+    corpus.leave_out(faults, "trees", notices)?;
     let n_entries = entries.len();
-    let cleaned = entries.into_iter().filter_map(|entry| Some((entry.line, clean(&entry.tree?)?)));
+    let (mut found, mut empty) = (Vec::new(), Vec::new());
+    for Entry { line, tree } in entries {
+        match tree.and_then(|tree| clean(&tree)) {
+            Some(tree) => found.push((line, tree)),
+            None => empty.push(line),
+        }
+    }
     let (short, long): (Vec<_>, Vec<_>) =
-        cleaned.partition(|(_, tree)| tree.terminals().count() <= max_length as usize);
-    let n_empty = n_entries - short.len() - long.len();
-    if n_empty > 0 {
-        notices.push(format!("{name}: left out {n_empty} trees without words"));
+        found.into_iter().partition(|(_, tree)| tree.terminals().count() <= max_length as usize);
+    if let Some(line) = empty.first() {
+        notices.push(format!(
+            "{name}:{line}: left out {} trees without words, this being the first",
+            empty.len()
+        ));
     }
     if let Some((line, _)) = long.first() {
         let n_long = long.len();

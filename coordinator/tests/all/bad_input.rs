@@ -155,7 +155,8 @@ fn text_that_is_not_utf8_is_refused_with_the_byte() {
     folder.write("corpus.txt", b"ab a\nb\xe9\n");
     folder.training_refuses(&[], &["corpus.txt:2: byte 6 is not UTF-8", "iconv"]);
     folder.write("corpus.txt", CORPUS).write("g.gr", b"1 1 S --> W\nW --> \xe9\n");
-    folder.training_refuses(&[], &["g.gr:2: byte 18 is not UTF-8; save the grammar as UTF-8"]);
+    folder
+        .training_refuses(&[], &["g.gr:2: byte 18 is not UTF-8; convert the file, for instance with iconv"]);
     folder.refuses(&["sample", "g.gr", "-n", "1"], &["g.gr:2: byte 18 is not UTF-8"]);
 }
 

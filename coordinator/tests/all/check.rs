@@ -162,3 +162,49 @@ fn skipped_sentences_change_nothing_but_their_lines() {
         }
     }
 }
+
+/// Law: trees and tagged sentences that cannot be read are refused by line, or skipped and named, and then the model is that of a file without them.
+#[test]
+fn skipped_trees_and_tagged_sentences_change_nothing() {
+    let digest = |dir: &TempDir| {
+        let summary = fs::read_to_string(dir.path().join("out/summary.json")).unwrap();
+        serde_json::from_str::<Value>(&summary).unwrap()["parameters_sha256"].clone()
+    };
+    let trees = ["(S (N a) (V b))\n", "(S (N a) b)\n", "(S (N b)\n (V a))\n", "(S (N b) (V (N)))\n"];
+    let tagged = ["a\tN\t2\nb\tV\t0\n\n", "a\tN\t2\nb\n\n", "b\tV\t0\na\tN\t1\n\n", "a\tN\t_\nb\t_\t_\n\n"];
+    for (model, parts, faults) in [
+        ("kind = \"pcfg-la\"", trees, &["c.txt:2:10: found `b`", "skipped 2 such trees"][..]),
+        (
+            "kind = \"dmv\"",
+            tagged,
+            &[
+                "c.txt:5: found 1 columns",
+                "skipped 1 such sentences",
+                "c.txt:10: a word of this sentence has no tag",
+            ],
+        ),
+    ] {
+        let text = parts.concat();
+        let sound = [parts[0], parts[2]].concat();
+        let job = format!("[model]\n{model}\n[corpus]\npath = \"c.txt\"\n[inference]\nmax_rounds = 2\n");
+        let dirs =
+            [text, sound].map(|text| folder(&[("job.toml", job.as_bytes()), ("c.txt", text.as_bytes())]));
+        refused(&["train", &at(&dirs[0], "job.toml"), "-q"], &[faults[0], "corpus.on_unparsable = \"skip\""]);
+        let train = |dir: &TempDir, more: &[&str]| {
+            let args = ["train", &at(dir, "job.toml"), "--out", &at(dir, "out")];
+            let assert = grammaton(&[&args[..], more].concat()).success();
+            String::from_utf8(assert.get_output().stderr.clone()).unwrap()
+        };
+        let told = train(&dirs[0], &["--set", "corpus.on_unparsable=skip"]);
+        assert!(faults.iter().all(|fault| told.contains(fault)), "{told}");
+        train(&dirs[1], &["-q"]);
+        assert_eq!(digest(&dirs[0]), digest(&dirs[1]), "{model}");
+    }
+}
+
+#[test]
+fn labels_that_stand_above_each_other_are_named_with_a_tree() {
+    let dir = folder(&[("t.mrg", b"(S (N a) (V b))\n(S (A (B a)) (N b))\n(S (B (A b)) (N a))\n")]);
+    let out = at(&dir, "out");
+    refused(&["treebank", &at(&dir, "t.mrg"), "--out", &out], &["t.mrg:2: the trees have A → B → A"]);
+}

@@ -1,7 +1,10 @@
 //! Formats of texts: what each command does with each of them.
 
 use std::fs;
+use std::io::Write as _;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use shared::data::corpus::Unit;
 
 use super::cli::{at, folder, grammaton, refused, stdout};
@@ -49,6 +52,15 @@ fn formats() -> Vec<(&'static str, Vec<u8>)> {
             let lines = of_words(|_, word| format!("*CHI:\t{word} <un do> [/] &=laughs .\n%mor:\tx"));
             [b"@Begin\n", &lines[..], b"@End\n"].concat()
         }),
+        ("columns by tabs (ELAN)", of_words(|at, word| format!("A\t\t{at}.1\t{at}.9\t{word} un do"))),
+        ("columns by commas", of_words(|at, word| format!("\"u{at}\",\"{word}, do\""))),
+        ("Toolbox", of_words(|at, word| format!("\\ref {at}\n\\tx {word}"))),
+        ("JSON", of_words(|at, word| format!("{{\"id\": {at}, \"text\": \"{word}\"}}"))),
+        ("trees in brackets", of_words(|_, word| format!("(S (A {word}) (B do))"))),
+        ("rules, subtitles", of_words(|at, word| format!("{at}\n00:{at}0 --> 00:{at}5\n{word}"))),
+        ("tags: `<unk>`, `<s>`", of_words(|_, word| format!("{word} <unk>"))),
+        ("numbered lines", of_words(|at, word| format!("{}. {word}", at + 1))),
+        ("comments: `#`", of_words(|at, word| if at == 0 { format!("# {word}") } else { word.to_owned() })),
         ("zero-width spaces", of_words(|_, word| format!("{word}\u{200b}do"))),
         ("byte-order marks inside", of_words(|at, word| ["", "\u{feff}"][at % 2].to_owned() + word)),
         (
@@ -57,9 +69,14 @@ fn formats() -> Vec<(&'static str, Vec<u8>)> {
         ),
         ("UTF-16", utf16(&String::from_utf8(of_words(|_, word| word.to_owned())).unwrap())),
         ("NFC and NFD", of_words(|at, word| format!("{word}{}", ["\u{e9}", "e\u{301}"][at % 2]))),
+        ("gzip", {
+            let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+            gzip.write_all(&of_words(|_, word| word.to_owned())).unwrap();
+            gzip.finish().unwrap()
+        }),
+        ("zstd", zstd::encode_all(&of_words(|_, word| word.to_owned())[..], 1).unwrap()),
         ("xz", packed(b"\xfd7zXZ\0")),
         ("bzip2", packed(b"BZh9")),
-        ("zstd", packed(b"\x28\xb5\x2f\xfd")),
         ("zip", packed(b"PK\x03\x04")),
         ("tar", packed(&[&tar[..], b"ustar"].concat())),
     ]

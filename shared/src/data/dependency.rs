@@ -48,6 +48,8 @@ pub struct Document {
     pub sentences: Vec<Sentence>,
     /// Why some sentences have no heads although the file gives them: these are no tree. In the order of the file.
     pub faults: Vec<ReadError>,
+    /// What is wrong with the sentences that could not be read, which are not among [`Self::sentences`]. In the order of the file.
+    pub unread: Vec<ReadError>,
     /// The file, decompressed.
     text: String,
     /// By sentence and word: the bytes of its head in `text`; empty, at the end of a line, where the file has no column of heads.

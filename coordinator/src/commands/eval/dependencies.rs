@@ -17,7 +17,7 @@ use crate::streams;
 #[derive(clap::Args, Debug)]
 #[command(
     after_help = "Files are CoNLL-U, or have one word per line with its tag and its head, separated by tabs, and a blank line \
-    after each sentence; plain or gzip. Punctuation (UPOS PUNCT, or in the second format a punctuation tag of the Penn Treebank) \
+    after each sentence; plain or compressed. Punctuation (UPOS PUNCT, or in the second format a punctuation tag of the Penn Treebank) \
     is not scored, and may be missing from PREDICTED.\n\n\
     Examples:\n\
     \x20 grammaton eval dependencies gold.conllu predicted.conllu\n\

@@ -5,18 +5,15 @@
 //!
 //! | first bytes | text |
 //! |---|---|
-//! | gzip, or a name that ends in `.gz` | unpacked |
-//! | xz, bzip2, zip, zstd, tar and others | refused by name ([`Container`]) |
+//! | gzip or zstd, or a name that ends in `.gz` or `.zst` | unpacked |
+//! | xz, bzip2, zip, tar and others | refused by name ([`Container`]) |
 //! | a UTF-16 byte-order mark, or a NUL as exactly one of the first two bytes | UTF-8 |
 //! | a carriage return and no line feed in the first [`SAMPLE`] bytes | each carriage return is a line end |
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
-use super::unpack::Unpack;
-
-/// First bytes of gzip files.
-pub const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+use super::unpack::{Packing, Unpack};
 
 /// Bytes of a text that are looked at before it is read.
 pub const SAMPLE: usize = 1 << 18;
@@ -28,8 +25,8 @@ const HEAD: usize = 512;
 pub struct Stream<'a> {
     /// The text.
     pub text: Box<dyn BufRead + 'a>,
-    /// Whether it was packed by gzip.
-    pub gzip: bool,
+    /// Whether it is unpacked.
+    pub is_packed: bool,
     /// Changes that decoding makes.
     pub changes: Vec<Change>,
     /// The first [`SAMPLE`] bytes of the text, or all of it.
@@ -72,10 +69,9 @@ impl fmt::Display for Container {
 }
 
 /// Containers by their magic bytes and where these are.
-const CONTAINERS: [(usize, &[u8], Container); 9] = [
+const CONTAINERS: [(usize, &[u8], Container); 8] = [
     (0, b"\xfd7zXZ\0", Container { name: "an xz file", advice: "decompress it with xz -d" }),
     (0, b"BZh", Container { name: "a bzip2 file", advice: "decompress it with bzip2 -d" }),
-    (0, b"\x28\xb5\x2f\xfd", Container { name: "a zstd file", advice: "decompress it with zstd -d" }),
     (0, b"\x04\x22\x4d\x18", Container { name: "an lz4 file", advice: "decompress it with lz4 -d" }),
     (
         0,
@@ -116,30 +112,24 @@ impl Container {
 
 /// Whether a text that begins with `head` cannot be cut at line feeds before it is decoded.
 pub fn is_encoded(head: &[u8]) -> bool {
-    head.starts_with(&GZIP_MAGIC)
-        || head == &GZIP_MAGIC[..1]
-        || Order::of(head).is_some()
-        || matches!(head, [0xfe | 0xff])
+    Packing::of(head, "").is_some() || Order::of(head).is_some() || matches!(head, [0x1f | 0xfe | 0xff])
 }
 
 impl<'a> Stream<'a> {
-    /// Decodes a text; its name matters if it ends in `.gz`. Errors of reading are returned when the text is read.
+    /// Decodes a text; its name matters if it ends in `.gz` or `.zst`. Errors of reading are returned when the text is read.
     ///
     /// # Errors
     /// The container that holds the text.
     pub fn new(bytes: impl Read + 'a, name: &str) -> Result<Stream<'a>, Container> {
-        let packed = Ahead::new(BufReader::with_capacity(1 << 16, bytes), HEAD);
-        let gzip = name.ends_with(".gz") || packed.head().starts_with(&GZIP_MAGIC);
-        if let Some(container) = Container::of(packed.head()).filter(|_| !gzip) {
-            return Err(container);
-        }
-        let text: Box<dyn BufRead + 'a> = match gzip {
-            true => Box::new(BufReader::with_capacity(1 << 16, Unpack::new(packed))),
-            false => Box::new(packed),
+        let bytes = Ahead::new(BufReader::with_capacity(1 << 16, bytes), HEAD);
+        let packing = Packing::of(bytes.head(), name);
+        let text: Box<dyn BufRead + 'a> = match packing {
+            Some(packing) => Box::new(BufReader::with_capacity(1 << 16, unpack(packing, bytes))),
+            None => Box::new(bytes),
         };
         let mut changes = Vec::new();
         let text = Ahead::new(text, HEAD);
-        if let Some(container) = Container::of(text.head()).filter(|_| gzip) {
+        if let Some(container) = Container::of(text.head()) {
             return Err(container);
         }
         let text: Box<dyn BufRead + 'a> = match Order::of(text.head()) {
@@ -160,7 +150,7 @@ impl<'a> Stream<'a> {
                 Box::new(BufReader::new(LineEnds(text)))
             }
         };
-        Ok(Stream { text, gzip, changes, head })
+        Ok(Stream { text, is_packed: packing.is_some(), changes, head })
     }
 
     /// The complete lines among the first [`SAMPLE`] bytes, `n` at most, without their ends.
@@ -182,6 +172,53 @@ impl<'a> Stream<'a> {
         };
         self.head[..end].split(|&byte| byte == b'\n').zip(1..).take(n).map(&mut text).collect()
     }
+}
+
+/// The text in `bytes`; an error of the decoder is returned when it is read.
+fn unpack<'a>(packing: Packing, bytes: impl BufRead + 'a) -> Box<dyn Read + 'a> {
+    match Unpack::new(packing, bytes) {
+        Ok(unpack) => Box::new(unpack),
+        Err(error) => Box::new(Ahead { head: Cursor::default(), failed: Some(error), rest: io::empty() }),
+    }
+}
+
+/// Why a file is no text.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Fault {
+    /// A file that holds texts.
+    #[error("{0}")]
+    Packed(Container),
+    /// A file that cannot be read or is not what it is named.
+    #[error("cannot read what follows: {0}; the file is damaged or cut short: make it again")]
+    Damaged(String),
+    /// A compressed file that unpacks to too much.
+    #[error("{0}; give it uncompressed")]
+    Unpacked(String),
+    /// Bytes that are no text.
+    #[error("byte {0} is not UTF-8; convert the file, for instance with iconv")]
+    NotUtf8(usize),
+}
+
+/// A whole file as text.
+///
+/// # Errors
+/// The line, counted from 1, and its fault.
+pub fn whole(bytes: impl Read, name: &str) -> Result<String, (u32, Fault)> {
+    let line_after = |bytes: &[u8]| 1 + bytes.iter().filter(|&&byte| byte == b'\n').count() as u32;
+    let mut stream = Stream::new(bytes, name).map_err(|container| (1, Fault::Packed(container)))?;
+    let mut text = Vec::new();
+    let read = stream.text.read_to_end(&mut text);
+    read.map_err(|error| {
+        let fault = match error.kind() {
+            io::ErrorKind::FileTooLarge => Fault::Unpacked(error.to_string()),
+            _ => Fault::Damaged(error.to_string()),
+        };
+        (line_after(&text), fault)
+    })?;
+    String::from_utf8(text).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        (line_after(&error.as_bytes()[..valid]), Fault::NotUtf8(valid))
+    })
 }
 
 /// A reader whose first bytes have been looked at.
@@ -394,7 +431,6 @@ mod tests {
         for (bytes, expected) in [
             (&b"\xfd7zXZ\0..."[..], "this is an xz file; decompress it with xz -d"),
             (b"BZh9...", "this is a bzip2 file; decompress it with bzip2 -d"),
-            (b"\x28\xb5\x2f\xfd..", "this is a zstd file; decompress it with zstd -d"),
             (b"PK\x03\x04..", "this is a zip archive; unpack it with unzip, and give the text in it"),
             (&tar, "this is a tar archive; unpack it with tar -xf, and give the text in it"),
             (

@@ -1,7 +1,7 @@
 //! Reading corpus files, line by line.
 //!
-//! In: bytes, plain or gzip, of unknown length and quality. Out: a [`Corpus`] or, by [`Reader`], one block of it after the other;
-//! or the first [`ReadError`] with its line and byte. A line that is too long is refused before it is in memory, as is gzip that
+//! In: bytes, plain or compressed, of unknown length and quality. Out: a [`Corpus`] or, by [`Reader`], one block of it after the other;
+//! or the first [`ReadError`] with its line and byte. A line that is too long is refused before it is in memory, as is a file that
 //! unpacks to too much.
 //!
 //! Byte offsets count from 0, in the text as decompressed.
@@ -47,10 +47,10 @@ pub enum ReadError {
     },
     /// A file that cannot be decompressed.
     #[error(
-        "{source_name}:{line}: cannot decompress the corpus at byte {byte}: {error}; it is damaged, cut short or not gzip: \
-         make it again, or name it without .gz if it is plain text"
+        "{source_name}:{line}: cannot decompress the corpus at byte {byte}: {error}; it is damaged, cut short or not compressed: \
+         make it again, or name it without .gz or .zst if it is plain text"
     )]
-    Gzip {
+    Damaged {
         /// Name of the file.
         source_name: String,
         /// Line, counted from 1.
@@ -272,7 +272,7 @@ impl fmt::Display for Notice {
 }
 
 impl Corpus {
-    /// Reads the file at `path`; gzip if it is named `.gz` or begins with gzip's magic bytes.
+    /// Reads the file at `path`, which [`Stream::new`] decodes.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -281,8 +281,7 @@ impl Corpus {
         Ok((corpus, end.notices))
     }
 
-    /// Reads a corpus; `source_name` is what messages call it, and gzip if that ends with `.gz` or the content
-    /// begins with gzip's magic bytes.
+    /// Reads a corpus, which [`Stream::new`] decodes; `source_name` is what messages call it.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -315,7 +314,7 @@ pub struct Reader<'a> {
     layout: Layout,
     /// [`Cleaning::digraphs`](super::Cleaning::digraphs), as they occur in the lines.
     digraphs: Vec<String>,
-    gzip: bool,
+    is_packed: bool,
     changes: Vec<Change>,
     /// Occurrences of all sentences.
     n_occurrences: u64,
@@ -393,7 +392,7 @@ pub struct End {
 }
 
 impl<'a> Reader<'a> {
-    /// Begins with the file at `path`; gzip if it is named `.gz` or begins with gzip's magic bytes.
+    /// Begins with the file at `path`, which [`Stream::new`] decodes.
     ///
     /// # Errors
     /// [`ReadError::Open`] and [`ReadError::Packed`].
@@ -405,8 +404,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Begins; `source_name` is what messages call the text, and gzip if that ends with `.gz` or the content begins as such
-    /// files do.
+    /// Begins with bytes, which [`Stream::new`] decodes; `source_name` is what messages call the text.
     ///
     /// # Errors
     /// [`ReadError::Packed`].
@@ -423,7 +421,7 @@ impl<'a> Reader<'a> {
 
     /// Begins with a decoded text.
     pub fn of(stream: Stream<'a>, source_name: &str, options: &Options) -> Reader<'a> {
-        let Stream { text, gzip, changes, .. } = stream;
+        let Stream { text, is_packed, changes, .. } = stream;
         Reader {
             lines: Lines {
                 text,
@@ -437,7 +435,7 @@ impl<'a> Reader<'a> {
             },
             layout: options.layout.clone(),
             digraphs: options.cleaning.digraphs(),
-            gzip,
+            is_packed,
             changes,
             n_occurrences: 0,
             symbols: Symbols::new(),
@@ -494,8 +492,8 @@ impl<'a> Reader<'a> {
                 {
                     ReadError::Unpacked { source_name, line, error }
                 }
-                ReadError::Read { source_name, line, byte, error } if self.gzip => {
-                    ReadError::Gzip { source_name, line, byte, error }
+                ReadError::Read { source_name, line, byte, error } if self.is_packed => {
+                    ReadError::Damaged { source_name, line, byte, error }
                 }
                 other => other,
             })?;

@@ -7,12 +7,10 @@
 //! A blank line ends a sentence. A sentence without heads, or with `_` for all of them, has none. Nor has one whose heads are no tree; what is wrong
 //! with them is in [`Document::faults`], for those who need gold.
 
-use std::io::{self, Read};
 use std::ops::Range;
 
 use super::{Document, Sentence, Tags};
-use crate::data::corpus::decode::GZIP_MAGIC;
-use crate::data::corpus::unpack::Unpack;
+use crate::data::corpus::decode::{self, whole};
 
 /// Tags of the Penn Treebank that stand for punctuation, and for the currencies that are left out with it.
 const PENN_PUNCTUATION: [&str; 9] = [",", ".", ":", "``", "''", "-LRB-", "-RRB-", "$", "#"];
@@ -33,15 +31,9 @@ pub struct ReadError {
 /// Faults of a line.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Problem {
-    /// A gzip file that is damaged.
-    #[error("cannot decompress what follows: {0}; the file is damaged or cut short: make it again")]
-    Gzip(String),
-    /// A gzip file that unpacks to too much.
-    #[error("{0}; give the sentences as plain text")]
-    Unpacked(String),
-    /// Bytes that are no text.
-    #[error("byte {0} of the file is not UTF-8; convert the file, for instance with iconv")]
-    NotUtf8(usize),
+    /// A file that is no text.
+    #[error(transparent)]
+    Undecoded(#[from] decode::Fault),
     /// A file without words.
     #[error(
         "there are no sentences; expected CoNLL-U, or a word, its tag and its head a line, with tabs between them"
@@ -108,52 +100,74 @@ enum Format {
     Plain,
 }
 
-/// Reads all sentences, plain or gzip; `source_name` is what messages call them, `tags` those that are wanted of CoNLL-U.
+/// Reads all sentences of a file, which is decoded as [`whole`] does; `source_name` is what messages call them, `tags` those that are wanted of CoNLL-U.
 ///
 /// # Errors
 /// [`ReadError`] at the first thing that does not fit, heads that are no tree among them; no sentences are an error as well.
 pub fn read(bytes: &[u8], source_name: &str, tags: Tags) -> Result<Vec<Sentence>, ReadError> {
-    Ok(Document::read(bytes, source_name, tags)?.with_sound_heads()?.sentences)
+    Ok(Document::read(bytes, source_name, tags)?.complete()?.with_sound_heads()?.sentences)
 }
 
 impl Document {
-    /// Reads a file, as [`read()`] does, but sentences whose heads are no tree are among those without heads.
+    /// Reads a file, as [`read()`] does, but sentences whose heads are no tree are among those without heads, and sentences with another fault are in
+    /// [`Document::unread`].
     ///
     /// # Errors
-    /// [`ReadError`] at the first other thing that does not fit; no sentences are an error as well.
+    /// [`ReadError`] if the file is no text, or no sentence can be read.
     pub fn read(bytes: &[u8], source_name: &str, tags: Tags) -> Result<Document, ReadError> {
         let error = |line, problem| ReadError { source_name: source_name.to_owned(), line, problem };
-        let text = decode(bytes).map_err(|(line, problem)| error(line, problem))?;
+        let text = whole(bytes, source_name).map_err(|(line, fault)| error(line, fault.into()))?;
         let format = format(lines(&text).map(|(_, text)| text));
         let format = format.ok_or_else(|| error(1, Problem::NoSentences))?;
-        let (mut sentences, mut head_columns) = (Vec::new(), Vec::new());
-        let (mut words, mut columns, mut faults) = (Vec::new(), Vec::new(), Vec::new());
+        let mut document = Document::default();
+        let (mut words, mut columns, mut fault) = (Vec::new(), Vec::new(), None);
         for ((start, line_text), line) in lines(&text).zip(1u32..).chain([((0, ""), 0)]) {
             if line_text.trim().is_empty() {
-                if let Some(first) = words.first() {
+                if let Some(fault) = fault.take() {
+                    document.unread.push(fault);
+                } else if let Some(first) = words.first() {
                     let heads = heads(&words).unwrap_or_else(|(line, problem)| {
-                        faults.push(error(line, problem));
+                        document.faults.push(error(line, problem));
                         None
                     });
-                    sentences.push(sentence(&words, heads, first.line));
+                    document.sentences.push(sentence(&words, heads, first.line));
+                    document.head_columns.push(std::mem::take(&mut columns));
                 }
                 words.clear();
-                head_columns.extend(Some(std::mem::take(&mut columns)).filter(|columns| !columns.is_empty()));
+                columns.clear();
                 continue;
             }
             let word = match format {
+                _ if fault.is_some() => continue,
                 Format::Conllu => conllu_word(line_text, line, tags, words.len() + 1),
                 Format::Plain => plain_word(line_text, line).map(Some),
             };
-            if let Some(word) = word.map_err(|problem| error(line, problem))? {
-                columns.push(start + word.head_column.start..start + word.head_column.end);
-                words.push(word);
+            match word {
+                Ok(Some(word)) => {
+                    columns.push(start + word.head_column.start..start + word.head_column.end);
+                    words.push(word);
+                }
+                Ok(None) => {}
+                Err(problem) => fault = Some(error(line, problem)),
             }
         }
-        if sentences.is_empty() {
-            return Err(error(1, Problem::NoSentences));
+        if document.sentences.is_empty() {
+            return Err(document.unread.into_iter().next().unwrap_or(error(1, Problem::NoSentences)));
         }
-        Ok(Document { sentences, faults, text, head_columns })
+        drop(words);
+        document.text = text;
+        Ok(document)
+    }
+
+    /// The document, if all of its sentences could be read.
+    ///
+    /// # Errors
+    /// The first fault of a sentence.
+    pub fn complete(self) -> Result<Document, ReadError> {
+        match self.unread.first() {
+            Some(fault) => Err(fault.clone()),
+            None => Ok(self),
+        }
     }
 
     /// The document, if all heads of its sentences are trees.
@@ -176,26 +190,6 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
         start += line.len();
         let without_end = line.strip_suffix('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
         (begin, without_end.unwrap_or(line))
-    })
-}
-
-/// The text of a file, or the line to which it goes and what comes after it.
-fn decode(bytes: &[u8]) -> Result<String, (u32, Problem)> {
-    let line_after = |bytes: &[u8]| 1 + bytes.iter().filter(|&&byte| byte == b'\n').count() as u32;
-    let mut text = Vec::new();
-    if bytes.starts_with(&GZIP_MAGIC) {
-        let read = Unpack::new(bytes).read_to_end(&mut text);
-        let problem = |error: io::Error| match error.kind() {
-            io::ErrorKind::FileTooLarge => Problem::Unpacked(error.to_string()),
-            _ => Problem::Gzip(error.to_string()),
-        };
-        read.map_err(|error| (line_after(&text), problem(error)))?;
-    } else {
-        text.extend(bytes);
-    }
-    String::from_utf8(text).map_err(|error| {
-        let valid = error.utf8_error().valid_up_to();
-        (line_after(&error.as_bytes()[..valid]), Problem::NotUtf8(valid))
     })
 }
 
@@ -327,13 +321,11 @@ fn on_a_cycle(heads: &[u32]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
-    use flate2::Compression;
-    use flate2::write::GzEncoder;
     use proptest::prelude::*;
 
     use super::*;
+    use crate::data::corpus::unpack::Packing;
+    use crate::data::corpus::unpack::tests::pack;
 
     const CONLLU: &str = "# sent_id = 1\n\
         1-2\tcannot\t_\t_\t_\t_\t_\t_\t_\t_\n\
@@ -397,13 +389,13 @@ mod tests {
     }
 
     #[test]
-    fn gzip_is_read_as_what_it_holds() {
-        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
-        gzip.write_all(CONLLU.as_bytes()).unwrap();
-        let bytes = gzip.finish().unwrap();
-        assert_eq!(read(&bytes, "f", Tags::Xpos).unwrap(), read_text(CONLLU, Tags::Xpos));
-        let cut = read(&bytes[..bytes.len() - 9], "f", Tags::Xpos).unwrap_err().to_string();
-        assert!(cut.starts_with("f:") && cut.contains("cannot decompress"), "{cut}");
+    fn a_compressed_file_is_read_as_what_it_holds() {
+        for packing in [Packing::Gzip, Packing::Zstd] {
+            let bytes = pack(packing, CONLLU.as_bytes());
+            assert_eq!(read(&bytes, "f", Tags::Xpos).unwrap(), read_text(CONLLU, Tags::Xpos));
+            let cut = read(&bytes[..bytes.len() - 9], "f", Tags::Xpos).unwrap_err().to_string();
+            assert!(cut.starts_with("f:") && cut.contains("the file is damaged or cut short"), "{cut}");
+        }
     }
 
     #[test]
@@ -447,7 +439,7 @@ mod tests {
             assert!(error(text).starts_with("f:1: there are no sentences; expected CoNLL-U"), "{text:?}");
         }
         let latin = read(b"a\tN\t0\nb\xe9\tN\t1", "f", Tags::Upos).unwrap_err().to_string();
-        assert!(latin.starts_with("f:2: byte 7 of the file is not UTF-8"), "{latin}");
+        assert!(latin.starts_with("f:2: byte 7 is not UTF-8"), "{latin}");
     }
 
     proptest! {

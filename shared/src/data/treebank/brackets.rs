@@ -62,22 +62,97 @@ const NO_WORD: &str = "a word or `(`";
 /// # Errors
 /// [`ReadError`] at the first thing that does not fit.
 pub fn read(text: &str, source_name: &str) -> Result<Vec<Entry>, ReadError> {
-    let error = |place: Place, found: String, expected| {
-        let Place { line, column } = place;
-        Err(ReadError { source_name: source_name.to_owned(), line, column, found, expected })
+    let (entries, faults) = read_sound(text, source_name)?;
+    match faults.into_iter().next() {
+        Some(fault) => Err(fault),
+        None => Ok(entries),
+    }
+}
+
+/// Reads the trees of a text that are sound, and says what is wrong with each of the others, in their order. A tree is what lies between brackets that
+/// match.
+///
+/// # Errors
+/// [`ReadError`] if the last tree has no end, since it may hold trees that follow.
+pub fn read_sound(text: &str, source_name: &str) -> Result<(Vec<Entry>, Vec<ReadError>), ReadError> {
+    let error = |Fault(Place { line, column }, found, expected): Fault| ReadError {
+        source_name: source_name.to_owned(),
+        line,
+        column,
+        found,
+        expected,
     };
+    let (mut found, mut faults) = (Vec::new(), Vec::new());
+    let mut labels: FxHashSet<&str> = FxHashSet::default();
+    for item in items(text) {
+        match tree(&item, &mut labels) {
+            Ok(tree) => found.push(tree),
+            Err(fault) => faults.push(error(fault)),
+        }
+        if !is_whole(&item) {
+            return Err(faults.swap_remove(0));
+        }
+    }
+    let mut entries = Vec::with_capacity(found.len());
+    for (entry, bracketed) in found {
+        match bracketed.iter().find(|(_, word)| labels.contains(word)) {
+            Some(&(place, _)) => faults.push(error(Fault(place, "`)`".to_owned(), NO_WORD))),
+            None => entries.push(entry),
+        }
+    }
+    faults.sort_by_key(|fault| (fault.line, fault.column));
+    Ok((entries, faults))
+}
+
+type Token<'t> = (Place, &'t str);
+
+/// Brackets that match with all between them, and what stands outside of brackets.
+fn items(text: &str) -> impl Iterator<Item = Vec<Token<'_>>> {
+    let mut tokens = tokens(text).peekable();
+    std::iter::from_fn(move || {
+        tokens.peek()?;
+        let mut depth = 0;
+        let mut item = Vec::new();
+        for (place, token) in tokens.by_ref() {
+            item.push((place, token));
+            depth += depth_of(token);
+            if depth <= 0 {
+                break;
+            }
+        }
+        Some(item)
+    })
+}
+
+fn depth_of(token: &str) -> i32 {
+    match token {
+        "(" => 1,
+        ")" => -1,
+        _ => 0,
+    }
+}
+
+/// Whether the brackets that an item opens are closed; if not, its tree has a fault.
+fn is_whole(item: &[Token<'_>]) -> bool {
+    item.iter().map(|(_, token)| depth_of(token)).sum::<i32>() <= 0
+}
+
+/// A place where something else was expected: what was found, and what was expected.
+struct Fault(Place, String, &'static str);
+
+/// Reads the tree of an item, adds to the labels of the text, and returns the words in brackets of their own as well.
+fn tree<'t>(item: &[Token<'t>], labels: &mut FxHashSet<&'t str>) -> Result<(Entry, Vec<Token<'t>>), Fault> {
+    let error = |place: Place, found: String, expected| Err(Fault(place, found, expected));
     let quoted = |token: &str| format!("`{token}`");
-    let mut entries = Vec::new();
+    let entry = |tree| Entry { line: item[0].0.line, tree };
     let mut nodes: Vec<Node> = Vec::new();
     let mut open: Vec<Open<'_>> = Vec::new();
     // The bracket just before, if no label has followed yet.
     let mut bracket: Option<Place> = None;
     // Whether the tree so far is `(()`.
     let mut vacant = false;
-    let mut begin = Place { line: 1, column: 1 };
-    let mut labels: FxHashSet<&str> = FxHashSet::default();
-    let mut bracketed: Vec<(Place, &str)> = Vec::new();
-    for (place, token) in tokens(text) {
+    let mut bracketed: Vec<Token<'t>> = Vec::new();
+    for &(place, token) in item {
         let (top, unlabelled) = (open.is_empty(), bracket.is_some());
         if vacant && token != ")" {
             return error(place, quoted(token), "`)` after `(()`, which is no tree");
@@ -97,15 +172,10 @@ pub fn read(text: &str, source_name: &str) -> Result<Vec<Entry>, ReadError> {
                         let expected = "another label: `@` marks what binarisation puts in; rename it";
                         return error(parent.place, quoted(label), expected);
                     }
-                } else {
-                    begin = place;
                 }
                 bracket = Some(place);
             }
-            ")" if unlabelled && top => {
-                bracket = None;
-                entries.push(Entry { line: begin.line, tree: None });
-            }
+            ")" if unlabelled && top => return Ok((entry(None), bracketed)),
             ")" if unlabelled && nodes.len() == 1 && nodes[0].n_children == 0 && nodes[0].label == ROOT => {
                 bracket = None;
                 vacant = true;
@@ -113,11 +183,7 @@ pub fn read(text: &str, source_name: &str) -> Result<Vec<Entry>, ReadError> {
             ")" if unlabelled => return error(place, quoted(token), "a label after `(`"),
             ")" => match open.pop() {
                 None => return error(place, quoted(token), "`(`: no tree is open"),
-                Some(_) if vacant => {
-                    nodes.clear();
-                    vacant = false;
-                    entries.push(Entry { line: begin.line, tree: None });
-                }
+                Some(_) if vacant => return Ok((entry(None), bracketed)),
                 Some(node) if nodes[node.node].n_children == 0 => match open.last_mut() {
                     Some(tag) if nodes[tag.node].n_children == 1 && nodes[tag.node].label != ROOT => {
                         tag.has_word = true;
@@ -126,9 +192,8 @@ pub fn read(text: &str, source_name: &str) -> Result<Vec<Entry>, ReadError> {
                     _ => return error(place, quoted(token), NO_WORD),
                 },
                 Some(_) if open.is_empty() => {
-                    let tree =
-                        Tree::new(std::mem::take(&mut nodes)).expect("brackets and children were counted");
-                    entries.push(Entry { line: begin.line, tree: Some(tree) });
+                    let tree = Tree::new(nodes).expect("brackets and children were counted");
+                    return Ok((entry(Some(tree)), bracketed));
                 }
                 Some(_) => {}
             },
@@ -155,13 +220,7 @@ pub fn read(text: &str, source_name: &str) -> Result<Vec<Entry>, ReadError> {
             },
         }
     }
-    if let Some(&(place, _)) = bracketed.iter().find(|(_, word)| labels.contains(word)) {
-        return error(place, quoted(")"), NO_WORD);
-    }
-    if bracket.is_some() || !open.is_empty() {
-        return error(begin, "a tree without an end".to_owned(), "as many `)` as `(`");
-    }
-    Ok(entries)
+    error(item[0].0, "a tree without an end".to_owned(), "as many `)` as `(`")
 }
 
 /// White space, or a byte-order mark.
@@ -170,7 +229,7 @@ fn is_blank(letter: char) -> bool {
 }
 
 /// Brackets, and what stands between brackets and white space.
-fn tokens(text: &str) -> impl Iterator<Item = (Place, &str)> {
+fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
     let mut place = Place { line: 1, column: 1 };
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -280,6 +339,18 @@ mod tests {
         ] {
             assert_eq!(read(text, "t").unwrap_err().to_string(), expected, "for {text:?}");
         }
+    }
+
+    #[test]
+    fn trees_with_faults_are_left_out_if_they_have_an_end() {
+        let text = "(S (N a))\n(S (N a) b)\n(S (N c)) )\n(S (V (N)))\n()\n(S (N d))";
+        let (entries, faults) = read_sound(text, "t").unwrap();
+        let at: Vec<u32> = entries.iter().map(|entry| entry.line).collect();
+        assert_eq!(at, [1, 3, 5, 6]);
+        let at: Vec<(u32, u32)> = faults.iter().map(|fault| (fault.line, fault.column)).collect();
+        assert_eq!(at, [(2, 10), (3, 11), (4, 9)]);
+        let error = read_sound("(S (N a))\n(S (N b)\n(S (N c))", "t").unwrap_err();
+        assert_eq!((error.line, error.found.as_str()), (2, "a tree without an end"));
     }
 
     #[test]
