@@ -393,7 +393,7 @@ def test_segment_looks_at_the_format(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match='`column="1"` or `column="2"`'):
         segmented(["undo\tA", "redo\tB"])
     assert segmented(["undo\tA", "redo\tB"], column=1) == ["undo\tA", "redo\tB"]
-    for unit in ("char", "grapheme"):
+    for unit in ("char", "grapheme", "ipa"):
         assert segmented(["undo", "redo"], unit=unit) == ["undo", "redo"]
     assert segmented(["UN-do", "Redo"], lowercase=True, punctuation="drop", digraphs=["un"]) == ["undo", "redo"]
     with pytest.raises(ValueError, match="syllable"):

@@ -21,6 +21,7 @@ pub mod corpus;
 pub mod dependency;
 pub mod eval;
 pub mod generate;
+pub mod ipa;
 pub mod tags;
 pub mod treebank;
 pub mod vowels;

@@ -330,6 +330,11 @@ fn segments_of_the_ipa_are_not_divided() {
         stdout(&assert).lines().filter(|line| line.contains("Char -->")).count()
     };
     assert_eq!((symbols("ipa"), symbols("char")), (3, 6), "t\u{361}ʃʰ, aː, a");
+    for (unit, is_told) in [("char", true), ("grapheme", true), ("ipa", false)] {
+        let (_, told) = segmented("segment", text.as_bytes(), &["--unit", unit]);
+        let notice = "text.txt: the text is in the International Phonetic Alphabet";
+        assert_eq!(told.contains(notice), is_told, "{told}");
+    }
 }
 
 #[test]

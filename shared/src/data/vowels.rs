@@ -8,7 +8,7 @@
 //! the others, until no sum is positive.
 //!
 //! Transcriptions may use letters as they like. So letters are believed if vowels and consonants alternate nearly as often as with classes
-//! that are found by neighbours alone (`BELIEVED`).
+//! that are found by neighbours alone (`BELIEVED`). Those of the International Phonetic Alphabet ([`is_ipa`]) are believed, and nearly all of them tell.
 //!
 //! By neighbours alone the two classes come out exchanged where the most frequent symbols are consonants. Sentences need a nucleus but no
 //! margin, so the vowels are the class that fewer distinct sentences lack; if as many lack one as the other, the class with fewer distinct
@@ -26,6 +26,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::ipa::{is_ipa, is_vowel};
 use unicode_normalization::UnicodeNormalization;
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
 
@@ -96,9 +97,14 @@ impl Sentences {
     pub fn vowels(&self, symbols: &[String]) -> Vec<bool> {
         let neighbours = self.neighbours(symbols.len());
         let found = sukhotin(&neighbours, &vec![None; symbols.len()]);
-        let known: Vec<Option<bool>> = symbols.iter().map(|symbol| by_letters(symbol)).collect();
+        let is_ipa = is_ipa(symbols);
+        let class = |symbol: &String| if is_ipa { is_vowel(symbol) } else { by_letters(symbol) };
+        let known: Vec<Option<bool>> = symbols.iter().map(class).collect();
         if known.contains(&Some(true)) {
             let by_letters = sukhotin(&neighbours, &known);
+            if is_ipa {
+                return by_letters;
+            }
             let (least, of) = BELIEVED;
             if of * alternations(&neighbours, &by_letters) >= least * alternations(&neighbours, &found) {
                 return by_letters;

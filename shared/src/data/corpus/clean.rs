@@ -7,11 +7,11 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization as _;
-use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory as _};
+use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory as _};
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::Unit;
-use crate::data::vowels::by_letters;
+use crate::data::ipa::is_one_segment;
 
 /// The token that stands between words in [`Unit::Token`].
 pub const BOUNDARY: &str = "|";
@@ -157,44 +157,6 @@ pub fn is_one_symbol(before: &str, after: &str, unit: Unit) -> bool {
         Unit::Char | Unit::Token => false,
         Unit::Grapheme => is_one_grapheme(before, after),
         Unit::Ipa => is_one_grapheme(before, after) || is_one_segment(before, after),
-    }
-}
-
-/// Tie bars, above and below.
-const TIES: [char; 2] = ['\u{361}', '\u{35c}'];
-/// Marks of primary and secondary stress: symbols of their own, as they belong to a syllable.
-const STRESS: [char; 2] = ['ˈ', 'ˌ'];
-/// Small nasals: after a consonant its release (`dⁿ`), else the beginning of the next segment (`ⁿd`).
-const NASALS: [char; 6] = ['ᵐ', 'ᶬ', 'ⁿ', 'ᶮ', 'ᶯ', 'ᵑ'];
-
-/// Whether a character modifies a segment of the IPA: modifier letters, tone letters and numbers, length, rhoticity.
-fn is_modifier(sign: char) -> bool {
-    let is_spacing =
-        matches!(sign, '\u{2b0}'..='\u{2ff}' | '\u{a700}'..='\u{a721}' | '¹' | '²' | '³' | '⁰' | '⁴'..='⁹');
-    (is_spacing || sign.general_category() == GeneralCategory::ModifierLetter) && !STRESS.contains(&sign)
-}
-
-/// Whether a character is a letter that modifiers belong to.
-fn is_base(sign: char) -> bool {
-    sign.general_category_group() == GeneralCategoryGroup::Letter
-        && !is_modifier(sign)
-        && !STRESS.contains(&sign)
-}
-
-/// Whether two graphemes are parts of a segment of the IPA: a tie bar joins the next letter, a modifier the segment before it. A modifier without
-/// a segment before it (at the start of a line, after stress) joins the letter after it, as do small nasals not after a consonant.
-fn is_one_segment(before: &str, after: &str) -> bool {
-    let Some(first) = after.chars().next() else { return false };
-    let base = before.rfind(is_base);
-    if is_base(first) {
-        let is_tied = before.rfind(TIES) > base;
-        let is_leading = base.is_none() && before.starts_with(is_modifier);
-        return is_tied || is_leading;
-    }
-    let is_vowel = || by_letters(&before[base.unwrap_or(0)..]) == Some(true);
-    match base {
-        Some(_) => is_modifier(first) && !(NASALS.contains(&first) && is_vowel()),
-        None => is_modifier(first) && before.starts_with(is_modifier),
     }
 }
 

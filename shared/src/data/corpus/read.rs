@@ -18,6 +18,7 @@ use super::clean::{BOUNDARY, is_one_symbol, symbols};
 use super::decode::{Change, Container, Stream};
 use super::layout::{Counts, Layout, LayoutError, LineKind};
 use super::{Corpus, Format, Options, Unit};
+use crate::data::ipa::{is_ipa, modifiers};
 
 /// Most occurrences of all sentences: samplers have a tree for each.
 pub const MAX_OCCURRENCES: u64 = 1 << 26;
@@ -186,6 +187,15 @@ pub enum Notice {
         /// Their number.
         n: usize,
     },
+    /// Modifiers of the International Phonetic Alphabet that are symbols of their own, or letters without the rest of their tie.
+    Modifiers {
+        /// Name of the file.
+        source_name: String,
+        /// One of them.
+        example: String,
+        /// Their number.
+        n: usize,
+    },
     /// A [`Format::Segmented`] file that marks no word boundary.
     NoGold {
         /// Name of the file.
@@ -255,6 +265,14 @@ impl fmt::Display for Notice {
                     f,
                     "{source_name}: {are} written in two Unicode forms (NFC and NFD), the first being `{example}`, and count as different; \
                      normalise = \"nfc\" makes them one"
+                )
+            }
+            Notice::Modifiers { source_name, example, n } => {
+                let are = if *n == 1 { "1 symbol is".to_owned() } else { format!("{n} symbols are") };
+                write!(
+                    f,
+                    "{source_name}: the text is in the International Phonetic Alphabet, and {are} part of a segment, the first being `{example}`; \
+                     unit = \"ipa\" makes a symbol of each segment"
                 )
             }
             Notice::NoGold { source_name, unit } => {
@@ -600,6 +618,14 @@ impl<'a> Reader<'a> {
                 n,
             }))
             .collect();
+        if matches!(unit, Unit::Char | Unit::Grapheme) && is_ipa(&symbols.names) {
+            let mut modifiers = modifiers(&symbols.names);
+            notices.extend(modifiers.next().map(|example| Notice::Modifiers {
+                source_name: named(),
+                example: example.clone(),
+                n: 1 + modifiers.count(),
+            }));
+        }
         if format == Format::Segmented && !marks_words {
             notices.push(Notice::NoGold { source_name: source_name.clone(), unit });
         }
