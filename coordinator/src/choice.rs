@@ -313,8 +313,8 @@ fn trial_job(
     );
     let mut job = Job::parse(&text, "the trial", dir, &[])?;
     job.model.vowels = model.vowels.clone();
-    let CorpusTable { path, held_out, held_out_share, test, .. } = job.corpus;
-    job.corpus = CorpusTable { path, held_out, held_out_share, test, ..table.clone().of_plain_lines() };
+    let CorpusTable { path, gold, held_out, held_out_share, test, .. } = job.corpus;
+    job.corpus = CorpusTable { path, gold, held_out, held_out_share, test, ..table.clone().of_plain_lines() };
     let unit = job.corpus.options().effective_unit();
     let lines = part.sentences.iter().zip(part.segmentation());
     let lines = lines.map(|(sentence, ends)| write_line(&part.symbols, sentence, &ends, unit) + "\n");

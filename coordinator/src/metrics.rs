@@ -322,6 +322,15 @@ pub struct Scores {
     pub boundary_edges_recall: Option<f64>,
     /// F1 of boundaries, with the edges of sentences.
     pub boundary_edges_f1: Option<f64>,
+    /// Share of the boundaries found inside a sentence that are right, averaged over sentences.
+    #[serde(default)]
+    pub boundary_by_line_precision: Option<f64>,
+    /// Share of the gold boundaries inside a sentence that were found, averaged over sentences.
+    #[serde(default)]
+    pub boundary_by_line_recall: Option<f64>,
+    /// Harmonic mean of the two.
+    #[serde(default)]
+    pub boundary_by_line_f1: Option<f64>,
     /// Precision of distinct segments.
     pub lexicon_precision: Option<f64>,
     /// Recall of distinct segments.
@@ -336,8 +345,16 @@ pub struct Scores {
 
 impl From<&SegmentationScores> for Scores {
     fn from(scores: &SegmentationScores) -> Scores {
-        let SegmentationScores { token, boundary, boundary_edges, lexicon, sentences, exact, baselines } =
-            *scores;
+        let SegmentationScores {
+            token,
+            boundary,
+            boundary_edges,
+            by_line,
+            lexicon,
+            sentences,
+            exact,
+            baselines,
+        } = *scores;
         Scores {
             token_precision: token.precision,
             token_recall: token.recall,
@@ -350,6 +367,9 @@ impl From<&SegmentationScores> for Scores {
             boundary_edges_precision: boundary_edges.precision,
             boundary_edges_recall: boundary_edges.recall,
             boundary_edges_f1: boundary_edges.f1,
+            boundary_by_line_precision: by_line.precision,
+            boundary_by_line_recall: by_line.recall,
+            boundary_by_line_f1: by_line.f1,
             lexicon_precision: lexicon.precision,
             lexicon_recall: lexicon.recall,
             lexicon_f1: lexicon.f1,
@@ -367,13 +387,17 @@ impl Scores {
     }
 
     /// Kinds of unit that are scored, each with precision, recall and F1.
-    pub fn kinds(&self) -> [(&'static str, [Option<f64>; 3]); 4] {
+    pub fn kinds(&self) -> [(&'static str, [Option<f64>; 3]); 5] {
         [
             ("tokens", [self.token_precision, self.token_recall, self.token_f1]),
             ("boundaries", [self.boundary_precision, self.boundary_recall, self.boundary_f1]),
             (
                 "boundaries with edges",
                 [self.boundary_edges_precision, self.boundary_edges_recall, self.boundary_edges_f1],
+            ),
+            (
+                "boundaries by line",
+                [self.boundary_by_line_precision, self.boundary_by_line_recall, self.boundary_by_line_f1],
             ),
             ("lexicon", [self.lexicon_precision, self.lexicon_recall, self.lexicon_f1]),
         ]

@@ -24,6 +24,7 @@ mod candidates;
 pub mod checkpoint;
 pub mod checkpoint_writer;
 pub mod dependencies;
+mod gold;
 pub mod group;
 pub mod held_out;
 pub mod input;

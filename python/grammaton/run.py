@@ -187,6 +187,7 @@ def segment(
     lowercase: bool = False,
     punctuation: str | None = None,
     digraphs: Iterable[str] | None = None,
+    gold: StrPath | None = None,
     set: dict[str, Any] | None = None,
     grammar: str | Iterable[str] = "auto",
     vowels: str = "",
@@ -204,7 +205,8 @@ def segment(
     `text` is a path or an iterable of utterances. Spaces in them (with `unit="token"`: `|` between phonemes) are gold word boundaries, which are
     scored against and otherwise ignored. `unit` is `"char"`, `"grapheme"`, `"ipa"` or `"token"`. The format of the text is looked at: what is found is a warning,
     and a text with two readings a `ValueError` that names the arguments to choose from, of `layout` to `word_separator`; `layout="plain"` takes
-    the lines as they are. `normalise` to `digraphs` clean the text. `set` has further keys of the job, as in `set={"inference.seed": 2}`. Ctrl-C stops
+    the lines as they are. `normalise` to `digraphs` clean the text. `gold` is a file to score against in place of the spaces: segmented lines of the text, or
+    words with their analyses. `set` has further keys of the job, as in `set={"inference.seed": 2}`. Ctrl-C stops
     within a second.
 
     >>> found = segment(["thedog", "adog", "thecat", "acat"], grammar="unigram", chains=1, sweeps=4)
@@ -234,6 +236,7 @@ def segment(
             "lowercase": lowercase or None,
             "punctuation": punctuation,
             "digraphs": None if digraphs is None else list(digraphs),
+            "gold": None if gold is None else str(Path(gold).absolute()),
         }
         assigned = {f"corpus.{key}": value for key, value in keys.items() if value is not None} | (set or {})
         # Strings, numbers, lists, true and false are written alike in JSON and TOML.

@@ -400,6 +400,13 @@ def test_segment_looks_at_the_format(tmp_path: Path) -> None:
         segmented(["undo", "redo"], unit="syllable")
 
 
+def test_gold_may_be_a_file(tmp_path: Path) -> None:
+    gold = tmp_path / "gold.txt"
+    gold.write_text("undo\tun do, undo\nother\toth er\n", encoding="utf-8")
+    found = grammaton.segment(["undo", "redo", "unread"], grammar="unigram", chains=1, sweeps=4, gold=gold)
+    assert found.scores["mbr-vote"]["sentences"] == 1
+
+
 def test_segment_is_the_command(tmp_path: Path, corpus: Path, grammaton_command: Command) -> None:
     lines = corpus.read_text(encoding="utf-8").splitlines()[:60]
     found = grammaton.segment(lines, grammar="unigram", chains=2, sweeps=4)

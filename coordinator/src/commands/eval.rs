@@ -6,9 +6,10 @@ use anyhow::{Result, ensure};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use shared::data::corpus::{Options, Unit};
 use shared::data::eval::Source;
-use shared::data::eval::alternatives::{LineScores, score_corpora};
+use shared::data::eval::alternatives::{morphemes, with_analyses};
 use shared::data::eval::brackets::{self, BracketScores, ByLength};
-use shared::data::eval::segmentation::Prf;
+use shared::data::eval::emma;
+use shared::data::eval::segmentation::{Prf, check_text, score_corpora};
 
 use super::Answer;
 use crate::baselines;
@@ -91,49 +92,62 @@ fn segmentation(args: &SegmentationArgs) -> Result<Answer> {
     let options = Options { unit: args.unit, max_symbols: u32::MAX, ..Options::default() };
     let (gold, _) = input::corpus(&args.gold, &options)?;
     let (predicted, _) = input::corpus(&args.predicted, &options)?;
-    let scores = score_corpora(&gold, &predicted)?;
-    let text = if args.json { json(&scores)? } else { table(&scores) };
+    let (words, has_analyses) = match check_text(&gold, &predicted) {
+        Ok(()) => (gold.clone(), false),
+        Err(error) => (with_analyses(&gold).ok_or(error)?, true),
+    };
+    let scores = Scores::from(&score_corpora(&words, &predicted)?);
+    let n_analyses = words.gold.iter().flatten().map(Vec::len).sum();
+    let found: Vec<Vec<String>> = morphemes(&predicted, false).into_iter().flatten().collect();
+    let morphemes = emma::score(&morphemes(&gold, has_analyses), &found);
+    let compared = Compared { scores, morphemes, analyses: has_analyses.then_some(n_analyses) };
+    let text = if args.json { serde_json::to_string(&compared.line())? + "\n" } else { compared.table() };
     streams::print(&text)?;
     Ok(Answer::Yes)
 }
 
-/// The scores as a JSON object on a line.
-fn json(scores: &LineScores) -> Result<String> {
-    #[derive(serde::Serialize)]
-    struct Line {
-        #[serde(flatten)]
-        scores: Scores,
-        boundary_by_word_precision: Option<f64>,
-        boundary_by_word_recall: Option<f64>,
-        boundary_by_word_f1: Option<f64>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        analyses: Option<u64>,
-    }
-    let LineScores { whole, by_line: Prf { precision, recall, f1 }, analyses } = *scores;
-    let line = Line {
-        scores: Scores::from(&whole),
-        boundary_by_word_precision: precision,
-        boundary_by_word_recall: recall,
-        boundary_by_word_f1: f1,
-        analyses,
-    };
-    Ok(serde_json::to_string(&line)? + "\n")
+/// Scores of a segmentation.
+struct Compared {
+    scores: Scores,
+    /// Of its segments as morphemes (EMMA-2).
+    morphemes: Prf,
+    /// Number of gold analyses, if the gold has words with their analyses.
+    analyses: Option<usize>,
 }
 
-fn table(scores: &LineScores) -> String {
-    let mut text = format!("{:<22}{:>10}{:>10}{:>10}\n", "", "precision", "recall", "F1");
-    let (whole, Prf { precision, recall, f1 }) = (Scores::from(&scores.whole), scores.by_line);
-    let by_line = scores.analyses.map(|_| ("boundaries by word", [precision, recall, f1]));
-    for (kind, values) in whole.kinds().into_iter().chain(by_line) {
-        let [precision, recall, f1] = values.map(|score| score_text(score, 4));
-        text.push_str(&format!("{kind:<22}{precision:>10}{recall:>10}{f1:>10}\n"));
+/// The scores as a JSON object.
+#[derive(serde::Serialize)]
+struct Line {
+    #[serde(flatten)]
+    scores: Scores,
+    emma2_precision: Option<f64>,
+    emma2_recall: Option<f64>,
+    emma2_f1: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    analyses: Option<usize>,
+}
+
+impl Compared {
+    fn line(&self) -> Line {
+        let Compared { scores, morphemes: Prf { precision, recall, f1 }, analyses } = *self;
+        Line { scores, emma2_precision: precision, emma2_recall: recall, emma2_f1: f1, analyses }
     }
-    text += &format!("{} of {} sentences are exact\n", whole.exact, whole.sentences);
-    if let Some(n) = scores.analyses {
-        text += &format!("{n} gold analyses; the one that agrees best counts\n");
+
+    fn table(&self) -> String {
+        let Compared { scores, morphemes: Prf { precision, recall, f1 }, analyses } = self;
+        let mut text = format!("{:<22}{:>10}{:>10}{:>10}\n", "", "precision", "recall", "F1");
+        let morphemes = [("morphemes (EMMA-2)", [*precision, *recall, *f1])];
+        for (kind, values) in scores.kinds().into_iter().chain(morphemes) {
+            let [precision, recall, f1] = values.map(|score| score_text(score, 4));
+            text.push_str(&format!("{kind:<22}{precision:>10}{recall:>10}{f1:>10}\n"));
+        }
+        text += &format!("{} of {} sentences are exact\n", scores.exact, scores.sentences);
+        if let Some(n) = analyses {
+            text += &format!("{n} gold analyses; the one that agrees best counts\n");
+        }
+        text += &baselines::of_segmentation(&[("", scores)]).map(|below| below + "\n").unwrap_or_default();
+        text
     }
-    text += &baselines::of_segmentation(&[("", &whole)]).map(|below| below + "\n").unwrap_or_default();
-    text
 }
 
 fn brackets(args: &BracketsArgs) -> Result<Answer> {

@@ -232,7 +232,7 @@ impl Printer {
             (Format::Brackets, Ok(decoded)) => answer(decoded.trees.into_iter().next())?,
             (Format::Brackets, Err(_)) => "()".to_owned(),
             (Format::Tsv, found) => {
-                let gold = corpus.gold.as_ref().map(|gold| corpus.line(at, &gold[at]));
+                let gold = corpus.gold_line(at);
                 let predicted = found.as_ref().ok().map(segmentation).transpose()?;
                 let row = Row {
                     line,

@@ -7,7 +7,7 @@ use std::io::{self, Read};
 
 use anyhow::{Context as _, Result};
 use shared::data::corpus::decode::is_encoded;
-use shared::data::corpus::{Corpus, Options, ReadError, Reader};
+use shared::data::corpus::{Analyses, Corpus, Options, ReadError, Reader};
 
 use super::{Part, STANDARD_INPUT};
 
@@ -105,7 +105,7 @@ impl<R: Read> Arriving<R> {
             return part(corpus);
         }
         let Some(mut corpus) = corpus else { return part(None) };
-        let marks_words = |ends: &Vec<u32>| ends.len() > 1;
+        let marks_words = |gold: &Analyses| gold.iter().any(|ends| ends.len() > 1);
         let first = corpus.gold.as_ref().and_then(|gold| gold.iter().position(marks_words));
         self.marks_words = first.is_some();
         if let Some(first) = first {
@@ -185,7 +185,7 @@ mod tests {
             if let Some(corpus) = corpus {
                 for (at, sentence) in corpus.sentences.iter().enumerate() {
                     let text = corpus.line(at, &[sentence.len() as u32]);
-                    let gold = corpus.gold.as_ref().map(|gold| corpus.line(at, &gold[at]));
+                    let gold = corpus.gold_line(at);
                     found.0.push((corpus.lines[at], text, gold));
                 }
             }

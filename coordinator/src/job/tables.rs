@@ -251,6 +251,10 @@ table! {
     /// published algorithms.
     shard_symbols: u32 = DEFAULT_SHARD_SYMBOLS, Rules::read_by(SHARDS);
 
+    /// Gold segmentation, to score with, in place of the boundaries of the corpus: segmented sentences of the corpus, or words with their analyses, as in
+    /// `gladly<TAB>glad ly, gladly`, of which the best counts. Sentences that it lacks are not scored.
+    gold: PathBuf = PathBuf::new(), Rules::read_by(SENTENCES).file_unless(|_| false);
+
     /// Held-out sentences, to measure with: a file in the format of the corpus.
     held_out: PathBuf = PathBuf::new(), Rules::read_by(EVERY).file_unless(|_| false);
 

@@ -178,11 +178,14 @@ impl Input {
         let chains = job.model.kind == ModelKind::Adaptor && job.inference.method == Method::Hastings;
         let shard_symbols = if chains { u32::MAX } else { job.corpus.symbols_of_shard() };
         let options = job.corpus.options();
-        let source = Source::open(&job.corpus.path, options.clone(), shard_symbols)?;
+        let mut source = Source::open(&job.corpus.path, options.clone(), shard_symbols)?;
         if !chains {
             job.corpus.check_shards(source.end.n_symbols)?;
         }
+        let gold = Some(&job.corpus.gold).filter(|path| !path.as_os_str().is_empty());
+        let gold = gold.map(|path| source.take_gold(path)).transpose()?;
         let mut notices = source.notices(true);
+        notices.extend(gold);
         let contents = match job.model.grammars().any(|source| source.is_made(Auto::has_affixes)) {
             true => Contents::Words,
             false => Contents::Utterances,
@@ -210,11 +213,11 @@ impl Input {
         let (grammar, segments) = grammar(job, &source, other.as_ref(), &mut notices)?;
         check_priors(job, &grammar)?;
         notices.extend(left_out(&grammar, &segments));
-        if segments.is_empty() && source.end.marks_words {
+        if segments.is_empty() && source.has_gold() {
             notices.push(not_scored(&grammar));
         }
         let spill = SpillStore::new_in(&job.output.dir);
-        let mut text = Text::new(&source.end, &options);
+        let mut text = Text::new(&source);
         let mut held_out = Vec::new();
         let of_pcfg = job.model.kind != ModelKind::Adaptor;
         let mut substrings = of_pcfg.then(|| Substrings::new(job.inference.max_string as usize));

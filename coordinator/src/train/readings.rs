@@ -124,7 +124,7 @@ impl Readings {
                 }
                 lengths.add(&found[0].ends);
                 if let Some(gold) = &block.corpus.gold {
-                    gold_lengths.add(&gold[at]);
+                    gold[at].first().into_iter().for_each(|ends| gold_lengths.add(ends));
                     for (scorer, reading) in scorers.iter_mut().zip(&found) {
                         scorer.add(&block.corpus.sentences[at], &gold[at], &reading.ends);
                     }
@@ -138,7 +138,7 @@ impl Readings {
                     }
                     let segmentations = written.sentence(&block.corpus, at, &found, Status::Ok)?;
                     samples.offer(&segmentations[0], || Sample {
-                        gold: block.corpus.gold.as_ref().map(|gold| block.corpus.line(at, &gold[at])),
+                        gold: block.corpus.gold_line(at),
                         tree: found.iter().find_map(|reading| reading.tree).map(str::to_owned),
                         segmentations: segmentations.clone(),
                     });
@@ -260,7 +260,7 @@ impl Written {
     ) -> Result<Vec<String>> {
         let line = corpus.lines[at];
         self.empty_before(line)?;
-        let gold = corpus.gold.as_ref().map(|gold| corpus.line(at, &gold[at]));
+        let gold = corpus.gold_line(at);
         let mut segmentations = Vec::with_capacity(readings.len());
         for (decoding, reading) in self.decodings.iter_mut().zip(readings) {
             let segmentation = corpus.line(at, &reading.ends);

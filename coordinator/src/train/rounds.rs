@@ -549,7 +549,7 @@ fn show<'a>(shown: &mut Vec<Sample>, corpus: &Corpus, ends: impl Iterator<Item =
     let readable = |(at, _): &(usize, &[u32])| READABLE.contains(&corpus.sentences[*at].len());
     let missing = SENTENCES.saturating_sub(shown.len());
     for (at, ends) in ends.enumerate().filter(readable).take(missing) {
-        let gold = corpus.gold.as_ref().map(|gold| corpus.line(at, &gold[at]));
+        let gold = corpus.gold_line(at);
         shown.push(Sample { gold, segmentations: vec![corpus.line(at, ends)], tree: None });
     }
 }

@@ -4,7 +4,7 @@
 //! that the grammar lacks has no derivation.
 
 use anyhow::Result;
-use shared::data::corpus::Corpus;
+use shared::data::corpus::{Analyses, Corpus};
 use shared::data::eval::segmentation::Scorer;
 use shared::grammar::{Grammar, SymbolId};
 use shared::models::decode::Decode;
@@ -36,7 +36,7 @@ enum Analysed {
         /// Sentences with known symbols.
         text: Box<Text>,
         /// The other sentences, with gold if the file has it.
-        unknown: Vec<(Vec<u32>, Option<Vec<u32>>)>,
+        unknown: Vec<(Vec<u32>, Analyses)>,
     },
     /// Sentences with gold heads.
     Heads(dependencies::ToFind),
@@ -47,14 +47,14 @@ enum Analysed {
 impl Test {
     /// The sentences of a corpus, for this grammar.
     pub fn of_text(source: &Source, grammar: &Grammar, spill: &SpillStore) -> Result<Test> {
-        let mut text = Text::new(&source.end, source.options());
+        let mut text = Text::new(source);
         let mut unknown = Vec::new();
         source.blocks(|block| {
             let tokens: Vec<Option<Vec<SymbolId>>> = block.each_tokens_for(grammar).map(Result::ok).collect();
             let (known, others): (Vec<usize>, Vec<usize>) =
                 (0..tokens.len()).partition(|&at| tokens[at].is_some());
             let Corpus { sentences, gold, .. } = block.subset(&others);
-            let gold = gold.map_or(vec![None; sentences.len()], |gold| gold.into_iter().map(Some).collect());
+            let gold = gold.unwrap_or_else(|| vec![Analyses::new(); sentences.len()]);
             unknown.extend(sentences.into_iter().zip(gold));
             let tokens: Vec<Vec<SymbolId>> = tokens.into_iter().flatten().collect();
             let known = block.subset(&known);
@@ -108,7 +108,7 @@ impl Test {
 /// without a derivation is one segment.
 fn segmented(
     text: &Text,
-    unknown: &[(Vec<u32>, Option<Vec<u32>>)],
+    unknown: &[(Vec<u32>, Analyses)],
     job: &Job,
     fleet: &dyn Map,
     plan: &Plan,
@@ -141,10 +141,7 @@ fn segmented(
         Ok(())
     })?;
     for (sentence, gold) in unknown {
-        let gold = gold.iter();
-        gold.for_each(|gold| {
-            scorers.iter_mut().for_each(|scorer| scorer.add(sentence, gold, &[sentence.len() as u32]));
-        });
+        scorers.iter_mut().for_each(|scorer| scorer.add(sentence, gold, &[sentence.len() as u32]));
     }
     let names = decoders.iter().map(|&decoder| decoder_name(decoder).to_owned());
     Ok(names.zip(scorers.iter().map(|scorer| Scores::from(&scorer.scores()))).collect())

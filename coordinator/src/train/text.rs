@@ -16,6 +16,7 @@ use shared::work::shard::SentenceShard;
 use shared::work::shard::Shard;
 use shared::work::task::{ContentHash, Named};
 
+use super::gold::Gold;
 use super::spill::{Kept, SpillStore};
 use crate::input;
 
@@ -32,6 +33,8 @@ pub struct Source {
     pub end: End,
     /// All of it, if it is one block.
     whole: Option<Corpus>,
+    /// Gold from another file.
+    gold: Option<Gold>,
 }
 
 impl Source {
@@ -43,7 +46,24 @@ impl Source {
         while reader.block(BLOCK_SYMBOLS)?.is_some() {
             whole = None;
         }
-        Ok(Source { path: path.to_owned(), options, block_symbols, end: reader.finish()?, whole })
+        Ok(Source { path: path.to_owned(), options, block_symbols, end: reader.finish()?, whole, gold: None })
+    }
+
+    /// Takes the gold from the file at `path` and not from the corpus. Returns a notice.
+    pub fn take_gold(&mut self, path: &Path) -> Result<String> {
+        let (gold, notice) = Gold::read(path, self)?;
+        self.gold = Some(gold);
+        Ok(notice)
+    }
+
+    /// Whether some sentences have a gold segmentation.
+    pub fn has_gold(&self) -> bool {
+        self.gold.is_some() || self.end.marks_words
+    }
+
+    /// Its name in messages.
+    pub fn name(&self) -> String {
+        self.path.display().to_string()
     }
 
     /// How it is read.
@@ -53,15 +73,19 @@ impl Source {
 
     /// Notices for the user about a file with or without a gold segmentation to score against.
     pub fn notices(&self, wants_gold: bool) -> Vec<String> {
+        let wants_gold = wants_gold && self.gold.is_none();
         let told = |notice: &&Notice| wants_gold || !matches!(notice, Notice::NoGold { .. });
         self.end.notices.iter().filter(told).map(ToString::to_string).collect()
     }
 
-    /// Hands every block to `each`, in order; none has gold unless the file as a whole has.
+    /// Hands every block to `each`, in order; none has gold unless the file as a whole has, or another one.
     pub fn blocks(&self, mut each: impl FnMut(Corpus) -> Result<()>) -> Result<()> {
         let marked = |corpus: Corpus| Corpus {
             symbols: self.end.symbols.clone(),
-            gold: corpus.gold.filter(|_| self.end.marks_words),
+            gold: match &self.gold {
+                Some(gold) => Some(corpus.sentences.iter().map(|sentence| gold.of(sentence)).collect()),
+                None => corpus.gold.filter(|_| self.end.marks_words),
+            },
             ..corpus
         };
         if let Some(whole) = &self.whole {
@@ -71,7 +95,7 @@ impl Source {
         while let Some(block) = reader.block(self.block_symbols)? {
             each(marked(block))?;
         }
-        let name = self.path.display();
+        let name = self.name();
         ensure!(
             reader.finish()? == self.end,
             "{name}: the corpus changed while it was read; start once more"
@@ -132,15 +156,15 @@ pub struct Block {
 pub type Positions = Vec<Vec<Vec<u32>>>;
 
 impl Text {
-    /// A text without sentences yet, of a file that was read to this end.
-    pub fn new(end: &End, options: &Options) -> Text {
-        let Options { format, unit, .. } = *options;
+    /// A text without sentences yet, of this source.
+    pub fn new(source: &Source) -> Text {
+        let Options { format, unit, .. } = source.options;
         Text {
-            symbols: end.symbols.clone(),
+            symbols: source.end.symbols.clone(),
             n_sentences: 0,
             n_symbols: 0,
-            n_lines: end.n_lines,
-            has_gold: end.marks_words,
+            n_lines: source.end.n_lines,
+            has_gold: source.has_gold(),
             format,
             unit,
             shards: Vec::new(),
@@ -326,7 +350,7 @@ mod tests {
         source.block_symbols = 4;
         source.whole = None;
         let spill = SpillStore::new_in(dir.path());
-        let mut text = Text::new(&source.end, &options);
+        let mut text = Text::new(&source);
         let mut sizes = Vec::new();
         let cut = |block: Corpus| {
             sizes.push(block.sentences.len());
@@ -344,7 +368,7 @@ mod tests {
             let found: Vec<Vec<usize>> = shards.map(|shard| vec![shard]).collect();
             for (at, &shard) in block.by_sentence(&found).unwrap().into_iter().enumerate() {
                 assert_eq!(shard, lines.len());
-                lines.push(block.corpus.line(at, &block.corpus.gold.as_ref().unwrap()[at]));
+                lines.push(block.corpus.gold_line(at).unwrap());
             }
             Ok(())
         });

@@ -325,3 +325,74 @@ fn segments_of_single_symbols_are_told() {
         }
     }
 }
+
+/// Law: gold in a file of its own scores as that of the text, in any order of lines; of several analyses the best counts; what the file lacks is not scored.
+#[test]
+fn gold_may_be_a_file_of_its_own() {
+    let words = ["un do", "re do", "re read", "un read", "do er", "re do er", "read er", "un do er"];
+    let gold: Vec<String> = words.iter().map(|line| format!("{line}\n")).collect();
+    let reversed: Vec<String> = gold.iter().rev().cloned().collect();
+    let bare = gold.concat().replace(' ', "");
+    let analyses = "undo\tundo, un do\nreader\tread/STM er/SUF\nother\toth er\n";
+    let dir = folder(&[
+        ("gold.txt", gold.concat().as_bytes()),
+        ("reversed.txt", reversed.concat().as_bytes()),
+        ("bare.txt", bare.as_bytes()),
+        ("analyses.txt", analyses.as_bytes()),
+        ("strange.txt", b"xyz\n"),
+        ("nfd.txt", "caf\u{e9}\nundo\n".as_bytes()),
+        ("nfd-gold.txt", "cafe\u{301}\n".as_bytes()),
+    ]);
+    let scores = |text: &str, gold: &[&str]| {
+        let out = at(&dir, "out");
+        let args = [
+            "segment",
+            &at(&dir, text),
+            "--grammar",
+            "unigram",
+            "--sweeps",
+            "4",
+            "--out",
+            &out,
+            "--overwrite",
+        ];
+        let told = grammaton(&[&args[..], gold].concat()).success();
+        let told = String::from_utf8(told.get_output().stderr.clone()).unwrap();
+        let summary: serde_json::Value = serde_json::from_str(&read(&dir, "out/summary.json")).unwrap();
+        (summary["scores"]["mbr-vote"].clone(), told)
+    };
+    let (of_text, _) = scores("gold.txt", &[]);
+    let (of_file, told) = scores("bare.txt", &["--gold", &at(&dir, "reversed.txt")]);
+    assert_eq!(of_file, of_text);
+    assert!(told.contains("reversed.txt: 8 of 8 lines are sentences of the corpus"), "{told}");
+    let (of_analyses, told) = scores("bare.txt", &["--gold", &at(&dir, "analyses.txt")]);
+    assert_eq!(of_analyses["sentences"], 2);
+    assert!(
+        told.contains(
+            "analyses.txt: 2 of 3 lines are sentences of the corpus, which are scored; no sentence is"
+        ),
+        "{told}"
+    );
+    // The same lines by `eval`.
+    let segmented = read(&dir, "out/segmented.txt");
+    let lines: Vec<&str> = segmented.lines().collect();
+    fs::write(dir.path().join("predicted.txt"), format!("{}\n{}\n", lines[0], lines[6])).unwrap();
+    fs::write(dir.path().join("two.txt"), analyses.lines().take(2).collect::<Vec<_>>().join("\n")).unwrap();
+    let args = ["eval", "segmentation", &at(&dir, "two.txt"), &at(&dir, "predicted.txt"), "--json"];
+    let of_eval: serde_json::Value = serde_json::from_str(&stdout(&grammaton(&args).success())).unwrap();
+    for (name, score) in of_analyses.as_object().unwrap() {
+        assert_eq!(score, &of_eval[name], "{name}");
+    }
+    // Trials are on a part of the text, which may have no sentence of the gold.
+    for more in [&["--grammar", "auto"][..], &["--seconds", "2"]] {
+        let args = ["segment", &at(&dir, "bare.txt"), "-q", "--gold", &at(&dir, "two.txt")];
+        grammaton(&[&args[..], more].concat()).success();
+    }
+    for (text, gold, parts) in [
+        ("bare.txt", "strange.txt", ["none of 1 lines is a sentence", "`xyz`"]),
+        ("nfd.txt", "nfd-gold.txt", ["another Unicode form", "corpus.normalise"]),
+    ] {
+        let gold = at(&dir, gold);
+        refused(&["segment", &at(&dir, text), "--grammar", "unigram", "-q", "--gold", &gold], &parts);
+    }
+}

@@ -139,8 +139,8 @@ pub struct Corpus {
     pub symbols: Vec<String>,
     /// Indices into `symbols`; no sentence is empty.
     pub sentences: Vec<Vec<u32>>,
-    /// End positions of the words, one list per sentence, ascending, the last one the sentence's length.
-    pub gold: Option<Vec<Vec<u32>>>,
+    /// The gold analyses of each sentence.
+    pub gold: Option<Vec<Analyses>>,
     /// Line of each sentence in the file, counted from 1.
     pub lines: Vec<u32>,
     /// Number of occurrences of each sentence; empty if each line is one.
@@ -187,19 +187,27 @@ pub enum UnknownSymbolProblem {
     Nonterminal,
 }
 
+/// Analyses of a sentence: of each the end positions of the words, ascending, the last one the sentence's length. A prediction is scored against the one
+/// that agrees best; a sentence without any is not scored.
+pub type Analyses = Vec<Vec<u32>>;
+
 impl Corpus {
+    /// The gold segmentation of a sentence, written down; of several the first.
+    pub fn gold_line(&self, at: usize) -> Option<String> {
+        Some(self.line(at, self.gold.as_ref()?[at].first()?))
+    }
+
     /// Number of symbols in all sentences.
     pub fn n_symbols(&self) -> usize {
         self.sentences.iter().map(Vec::len).sum()
     }
 
-    /// The gold segmentation, or every sentence as one word: for files that are a segmentation by intent, such as
+    /// The gold segmentation, the first where there are several, or a sentence as one word: for files that are a segmentation by intent, such as
     /// predictions, which may mark no boundary at all.
     pub fn segmentation(&self) -> Vec<Vec<u32>> {
-        match &self.gold {
-            Some(gold) => gold.clone(),
-            None => self.sentences.iter().map(|sentence| vec![sentence.len() as u32]).collect(),
-        }
+        let whole = |at: usize| vec![self.sentences[at].len() as u32];
+        let ends = |at: usize| self.gold.as_ref().and_then(|gold| gold[at].first().cloned());
+        (0..self.sentences.len()).map(|at| ends(at).unwrap_or_else(|| whole(at))).collect()
     }
 
     /// The sentences at these positions, in this order.

@@ -5,6 +5,7 @@ pub mod baseline;
 pub mod brackets;
 pub mod chains;
 pub mod dependencies;
+pub mod emma;
 pub mod segmentation;
 pub mod significance;
 

@@ -34,7 +34,7 @@ fn characters_are_symbols_and_blanks_separate_words() {
     let corpus = read("\u{feff}ab a\r\n\n \t\n  bé\u{3000}a  ", &CHARS).unwrap();
     assert_eq!(corpus.symbols, ["a", "b", "é"]);
     assert_eq!(corpus.sentences, [vec![0, 1, 0], vec![1, 2, 0]]);
-    assert_eq!(corpus.gold, Some(vec![vec![2, 3], vec![2, 3]]));
+    assert_eq!(corpus.gold, Some(vec![vec![vec![2, 3]], vec![vec![2, 3]]]));
     assert_eq!(corpus.lines, [1, 4]);
     assert_eq!(corpus.n_symbols(), 6);
     assert_eq!(corpus.line(1, &[2, 3]), "bé a");
@@ -45,7 +45,7 @@ fn characters_are_symbols_and_blanks_separate_words() {
 fn tokens_are_symbols_and_bars_separate_words() {
     let corpus = read("| D iy | | k ae t |\n|\ns ih t\n", &MARKED).unwrap();
     assert_eq!(corpus.symbols, ["D", "iy", "k", "ae", "t", "s", "ih"]);
-    assert_eq!(corpus.gold, Some(vec![vec![2, 5], vec![3]]));
+    assert_eq!(corpus.gold, Some(vec![vec![vec![2, 5]], vec![vec![3]]]));
     assert_eq!(corpus.lines, [1, 3]);
     assert_eq!(corpus.line(0, &[2, 5]), "D iy | k ae t");
 }

@@ -3,7 +3,7 @@
 //! Every option is a key of a job file. In: the options. Out: the table `[corpus]` with which the text is read, checked as that of a job; and the
 //! assignments of the keys that its job has as well.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use shared::data::corpus::Unit;
@@ -48,6 +48,10 @@ pub struct ReadingOptions {
     /// Sequences of characters that are one symbol, with spaces between them, as in 'sh ch'
     #[arg(help_heading = "Text", long, value_name = "SYMBOLS")]
     pub digraphs: Option<String>,
+    /// Gold segmentation to score against, in place of the spaces of the text: segmented lines of the text, or words with their analyses, as in
+    /// gladly<TAB>glad ly, gladly, of which the best counts; lines that it lacks are not scored
+    #[arg(help_heading = "Text", long, value_name = "FILE")]
+    pub gold: Option<PathBuf>,
     /// Set a value of the job, as in --set inference.concentration=100; repeatable, the last one wins
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
@@ -68,6 +72,8 @@ impl ReadingOptions {
             toml::Value::from(digraphs.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
         });
         let text = |value: &Option<String>| value.clone().map(toml::Value::from);
+        let gold = self.gold.as_ref().map(std::path::absolute).transpose()?;
+        let gold = gold.map(|path| toml::Value::from(path.to_string_lossy().into_owned()));
         let keys = [
             ("unit", self.unit.map(|unit| toml::Value::from(unit.name()))),
             ("layout", text(&self.layout)),
@@ -80,6 +86,7 @@ impl ReadingOptions {
             ("lowercase", self.lowercase.then_some(toml::Value::from(true))),
             ("punctuation", text(&self.punctuation)),
             ("digraphs", digraphs),
+            ("gold", gold),
         ];
         let assigned = |(key, value): (&str, Option<toml::Value>)| Some(format!("corpus.{key}={}", value?));
         let options = keys.into_iter().filter_map(assigned);

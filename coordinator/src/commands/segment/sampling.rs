@@ -292,7 +292,9 @@ impl Sampling {
         while let Some(candidate) = candidates.next() {
             let effort = self.effort(&candidate);
             let probe = Effort { sweeps: effort::PROBE_SWEEPS, ..effort };
-            let probe = Job::parse(&self.job(text, &candidate, probe), JOB, dir.path(), text.assignments())?;
+            let mut probe =
+                Job::parse(&self.job(text, &candidate, probe), JOB, dir.path(), text.assignments())?;
+            probe.corpus.gold = PathBuf::new();
             let config = self.fleet().config()?;
             let n_threads = config.local_workers;
             let measured = within(left() / 2, config, |fleet| {

@@ -483,7 +483,7 @@ impl<'a> Reader<'a> {
             let Some(sentence) = self.sentence()? else { break };
             n_read += sentence.symbols.len();
             sentences.push(sentence.symbols);
-            gold.push(sentence.ends);
+            gold.push(vec![sentence.ends]);
             lines.push(sentence.line);
             occurrences.extend(has_counts.then_some(sentence.occurrences));
             beside.extend(has_parts.then_some(sentence.beside));

@@ -6,7 +6,11 @@
 //! - a *token* is right if both its edges are, and nothing cuts it;
 //! - a *boundary* is a position between two symbols of a sentence; with *edges*, each sentence also has its
 //!   beginning and its end, which are always right;
+//! - *by line* are the shares of each line's boundaries that are right, averaged over lines, 1 for a line without any: the boundary precision and recall
+//!   of Morfessor's evaluation, where lines are words (Virpioja, Turunen, Spiegler, Kohonen & Kurimo 2011);
 //! - the *lexicon* is the set of distinct segments, right if it occurs in both lexicons, wherever.
+//!
+//! Of several gold analyses of a sentence the one that agrees best with the prediction counts, and by line the best for precision and the best for recall.
 //!
 //! A score whose denominator is 0 is `None`, never NaN.
 
@@ -39,6 +43,8 @@ pub struct SegmentationScores {
     pub boundary: Prf,
     /// Boundaries, beginnings and ends of sentences included.
     pub boundary_edges: Prf,
+    /// Boundaries inside of sentences, averaged by sentence.
+    pub by_line: Prf,
     /// Distinct segments.
     pub lexicon: Prf,
     /// Number of sentences.
@@ -113,7 +119,15 @@ pub enum EvalError {
 /// [`EvalError`] if they differ in more than boundaries.
 pub fn score_corpora(gold: &Corpus, predicted: &Corpus) -> Result<SegmentationScores, EvalError> {
     check_text(gold, predicted)?;
-    Ok(score(&gold.sentences, &gold.segmentation(), &predicted.segmentation()))
+    let mut scorer = Scorer::default();
+    let whole = |sentence: &Vec<u32>| vec![vec![sentence.len() as u32]];
+    let of_gold = gold.gold.clone().unwrap_or_else(|| gold.sentences.iter().map(whole).collect());
+    for ((sentence, gold), predicted) in
+        predicted.sentences.iter().zip(&of_gold).zip(predicted.segmentation())
+    {
+        scorer.add(sentence, gold, &predicted);
+    }
+    Ok(scorer.scores())
 }
 
 /// Checks that two corpora have the same text.
@@ -168,7 +182,7 @@ pub fn score<T: Eq + Hash + Clone>(
     assert_eq!(sentences.len(), predicted.len(), "one predicted segmentation per sentence");
     let mut scorer = Scorer::default();
     for ((sentence, gold), predicted) in sentences.iter().zip(gold).zip(predicted) {
-        scorer.add(sentence, gold, predicted);
+        scorer.add(sentence, std::slice::from_ref(gold), predicted);
     }
     scorer.scores()
 }
@@ -178,6 +192,8 @@ pub struct Scorer<T> {
     token: Count,
     boundary: Count,
     edges: Count,
+    /// Sums over sentences of the shares of right boundaries: precision, recall.
+    by_line: [f64; 2],
     gold_lexicon: FxHashSet<Vec<T>>,
     predicted_lexicon: FxHashSet<Vec<T>>,
     sentences: u64,
@@ -192,6 +208,7 @@ impl<T> Default for Scorer<T> {
             token: Count::default(),
             boundary: Count::default(),
             edges: Count::default(),
+            by_line: [0.0; 2],
             gold_lexicon: FxHashSet::default(),
             predicted_lexicon: FxHashSet::default(),
             sentences: 0,
@@ -202,11 +219,23 @@ impl<T> Default for Scorer<T> {
 }
 
 impl<T: Eq + Hash + Clone> Scorer<T> {
-    /// Adds a sentence with the end positions of its segments, ascending, the last one its length.
+    /// Adds a sentence with its gold analyses and the predicted end positions of its segments, ascending, the last one its length. Without an analysis
+    /// it is left out.
     ///
     /// # Panics
     /// If a segment ends outside of it.
-    pub fn add(&mut self, sentence: &[T], gold: &[u32], predicted: &[u32]) {
+    pub fn add(&mut self, sentence: &[T], analyses: &[Vec<u32>], predicted: &[u32]) {
+        let best = analyses.iter().max_by(|a, b| {
+            let agreement = |gold: &[u32]| {
+                [share(gold, predicted) * share(predicted, gold), f64::from(gold == predicted)]
+            };
+            agreement(a).partial_cmp(&agreement(b)).expect("shares are numbers")
+        });
+        let Some(gold) = best.map(Vec::as_slice) else { return };
+        let precision = analyses.iter().map(|gold| share(predicted, gold)).fold(0.0, f64::max);
+        let recall = analyses.iter().map(|gold| share(gold, predicted)).fold(0.0, f64::max);
+        self.by_line[0] += precision;
+        self.by_line[1] += recall;
         self.sentences += 1;
         self.exact += u64::from(gold == predicted);
         let n_short = spans(gold).filter(|(start, end)| end - start == 1).count();
@@ -239,7 +268,11 @@ impl<T: Eq + Hash + Clone> Scorer<T> {
             gold: self.gold_lexicon.len(),
             predicted: self.predicted_lexicon.len(),
         };
+        let mean = |sum: f64| (self.sentences > 0).then(|| sum / self.sentences as f64);
+        let [precision, recall] = self.by_line.map(mean);
+        let f1 = precision.zip(recall).map(|(p, r)| if p + r > 0.0 { 2.0 * p * r / (p + r) } else { 0.0 });
         SegmentationScores {
+            by_line: Prf { precision, recall, f1 },
             token: self.token.prf(),
             boundary: self.boundary.prf(),
             boundary_edges: self.edges.prf(),
@@ -249,6 +282,13 @@ impl<T: Eq + Hash + Clone> Scorer<T> {
             baselines: self.baselines.each_ref().map(|count| count.prf().f1),
         }
     }
+}
+
+/// The share of the inner boundaries of a sentence that are among `others`; 1 if it has none.
+fn share(ends: &[u32], others: &[u32]) -> f64 {
+    let inner = &ends[..ends.len().saturating_sub(1)];
+    let n_right = inner.iter().filter(|end| others.binary_search(end).is_ok()).count();
+    if inner.is_empty() { 1.0 } else { n_right as f64 / inner.len() as f64 }
 }
 
 /// The segments that end at `ends`, as half-open spans.
