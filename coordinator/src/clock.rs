@@ -1,9 +1,17 @@
 //! The clock by which services wait for each other. Tests put a simulated one in its place.
 
+use std::time::Instant;
+
 #[cfg(not(test))]
 pub use self::real::{now, sleep};
 #[cfg(test)]
 pub use self::simulated::{now, sleep};
+
+/// The present moment of this machine, in a simulation too: for the time that work takes or may take.
+#[expect(clippy::disallowed_methods, reason = "no result depends on it")]
+pub fn instant() -> Instant {
+    Instant::now()
+}
 
 /// [`now`] in nanoseconds: a number of its own for each moment.
 pub fn nanoseconds() -> u64 {
@@ -44,8 +52,10 @@ pub const TICK: std::time::Duration = std::time::Duration::from_nanos(1);
 pub mod simulated {
     use std::cell::RefCell;
     use std::collections::BTreeSet;
-    use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+    use std::sync::Arc;
     use std::time::Duration;
+
+    use parking_lot::{Condvar, Mutex, MutexGuard};
 
     use super::{TICK, real};
 
@@ -117,7 +127,7 @@ pub mod simulated {
 
     impl Time {
         fn state(&self) -> MutexGuard<'_, State> {
-            self.state.lock().unwrap_or_else(PoisonError::into_inner)
+            self.state.lock()
         }
     }
 
@@ -141,9 +151,8 @@ pub mod simulated {
             self.await_turn(state);
         }
 
-        fn await_turn(&self, state: MutexGuard<'_, State>) {
-            let is_other = |state: &mut State| state.turn != Some(self.number);
-            drop(self.time.turned.wait_while(state, is_other).unwrap_or_else(PoisonError::into_inner));
+        fn await_turn(&self, mut state: MutexGuard<'_, State>) {
+            self.time.turned.wait_while(&mut state, |state| state.turn != Some(self.number));
         }
     }
 
@@ -163,12 +172,9 @@ pub mod simulated {
         run(&[1.0, 2.0, 0.5], |number| {
             for _ in 0..2 {
                 sleep(Duration::from_secs(6));
-                order.lock().unwrap().push((number, true_time().unwrap().as_secs(), now().as_secs()));
+                order.lock().push((number, true_time().unwrap().as_secs(), now().as_secs()));
             }
         });
-        assert_eq!(
-            *order.lock().unwrap(),
-            [(1, 3, 6), (0, 6, 6), (1, 6, 12), (0, 12, 12), (2, 12, 6), (2, 24, 12)]
-        );
+        assert_eq!(*order.lock(), [(1, 3, 6), (0, 6, 6), (1, 6, 12), (0, 12, 12), (2, 12, 6), (2, 24, 12)]);
     }
 }

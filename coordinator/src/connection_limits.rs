@@ -7,8 +7,9 @@ mod addresses;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 use tracing::{info, warn};
 
@@ -70,11 +71,11 @@ impl ConnectionLimits {
     }
 
     fn places(&self) -> MutexGuard<'_, Places> {
-        self.0.places.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.places.lock()
     }
 
     fn addresses(&self) -> MutexGuard<'_, Addresses> {
-        self.0.addresses.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.addresses.lock()
     }
 }
 
@@ -132,7 +133,7 @@ impl Place {
 
     /// Closes the connection.
     pub fn evict(&self) {
-        self.evict.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.evict.lock().take();
     }
 }
 

@@ -31,12 +31,13 @@ mod service_fleet;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use parking_lot::Mutex;
 use proto::log::Form;
 use proto::token::TOKEN_VARIABLE;
 
@@ -44,6 +45,7 @@ use self::exchange::{Exchange, Reply};
 use self::foreign_tasks::{Blobs, ForeignTasks};
 use self::frames::Sender;
 use self::messages::{Action, Assignment, FromJob, ToJob, Told};
+use crate::clock;
 use crate::events::Observer;
 use crate::fleet::{Handle, Map};
 use crate::human;
@@ -216,7 +218,7 @@ impl Processes {
         let Started { input, output, ending } = (self.start)(self.log).map_err(failed)?;
         let ending = Arc::new(Mutex::new(ending));
         let to_kill = ending.clone();
-        let exchange = Exchange::new(Sender::new(input), Box::new(move || lock(&to_kill).kill()));
+        let exchange = Exchange::new(Sender::new(input), Box::new(move || to_kill.lock().kill()));
         let cpu_seconds = (action == Action::Check).then_some(CHECK_CPU);
         let assignment = Assignment {
             folder: folder.to_owned(),
@@ -254,7 +256,7 @@ fn kill_when_stuck(handle: &Handle, job: &Exchange, is_over: &AtomicBool) {
     let mut since = None;
     while !is_over.load(Ordering::SeqCst) {
         thread::sleep(LOOK);
-        if handle.is_cancelled() && since.get_or_insert_with(clock).elapsed() > STOP_WITHIN {
+        if handle.is_cancelled() && since.get_or_insert_with(clock::instant).elapsed() > STOP_WITHIN {
             return job.kill();
         }
     }
@@ -271,7 +273,7 @@ struct Process {
 impl Process {
     /// Waits until the process has exited, and returns what it reported, or else how it ended.
     fn end(self, reported: Option<Result<String, Reason>>) -> Result<String, Unfinished> {
-        let status = lock(&self.ending).wait();
+        let status = self.ending.lock().wait();
         match reported {
             Some(result) => result.map_err(Unfinished::Failed),
             None => Err(Unfinished::Lost(Reason(describe(status, self.memory)))),
@@ -329,7 +331,7 @@ impl Ending {
     fn wait(&mut self) -> io::Result<ExitStatus> {
         match self {
             Ending::Process(child) => {
-                let begun = clock();
+                let begun = clock::instant();
                 while child.try_wait()?.is_none() {
                     if begun.elapsed() > EXIT_WITHIN {
                         child.kill()?;
@@ -376,13 +378,4 @@ fn start_thread(_: Form) -> io::Result<Started> {
     let body = move || drop(job_side::run(input, Box::new(from_job), false, || {}));
     let thread = thread::Builder::new().name("job-process".into()).spawn(body)?;
     Ok(Started { input: Box::new(to_job), output: Box::new(output), ending: Ending::Thread(Some(thread)) })
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[expect(clippy::disallowed_methods, reason = "the time after which a process that does not end is killed")]
-fn clock() -> Instant {
-    Instant::now()
 }

@@ -52,11 +52,12 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
 use blake3::Hash;
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use tokio::sync::watch;
 
 use crate::access::{Identity, Role};
@@ -385,7 +386,7 @@ impl Service {
         if self.ask(Controller::close).recv_timeout(timeout).is_err() {
             tracing::warn!("storage does not answer; running jobs begin again with the next service");
         }
-        lock(&self.0.working).values().for_each(Handle::cancel);
+        self.0.working.lock().values().for_each(Handle::cancel);
         let mut waited = Duration::ZERO;
         while self.n_ordered() > 0 && waited < timeout {
             std::thread::sleep(Duration::from_millis(20));
@@ -401,7 +402,7 @@ impl Service {
     }
 
     fn queue(&self) -> RwLockReadGuard<'_, Queue> {
-        self.0.queue.read().unwrap_or_else(PoisonError::into_inner)
+        self.0.queue.read()
     }
 
     /// The queue as it may be shown to clients: not by a service that another one may have replaced.
@@ -433,8 +434,4 @@ fn now() -> Millis {
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> {
     let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(body);
     spawned.map(drop).with_context(|| format!("cannot start the thread `{name}`"))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

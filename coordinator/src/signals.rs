@@ -3,10 +3,11 @@
 //! [`Signals`] waits for them. [`Stopper`] stops a training run: the first signal stops it cleanly, the second one ends the
 //! process at once.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use parking_lot::{Mutex, MutexGuard};
 use tracing::info;
 
 use crate::fleet::Handle;
@@ -176,7 +177,7 @@ impl Stopper {
     }
 
     fn phase(&self) -> MutexGuard<'_, Phase> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

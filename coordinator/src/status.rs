@@ -9,7 +9,9 @@ pub mod snapshot;
 
 pub mod service;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::fleet::Waiting;
 use crate::metrics::{CheckpointStatus, Phase};
@@ -75,11 +77,11 @@ pub struct RunStatus(Arc<Mutex<JobStatus>>);
 impl RunStatus {
     /// The status as it is.
     pub fn read(&self) -> JobStatus {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 
     /// Changes the status.
     pub fn update(&self, change: impl FnOnce(&mut JobStatus)) {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.0.lock());
     }
 }

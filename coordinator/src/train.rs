@@ -54,13 +54,13 @@ pub mod trees;
 mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use shared::data::eval::chains::effective_sample_size;
 use shared::models::Trained;
 use shared::train::trainer::Failure;
 
+use crate::clock;
 use crate::events::{Observer, RunEvent};
 use crate::fleet::{FleetError, Map, Stage};
 use crate::job::{InferenceTable, Job};
@@ -194,7 +194,7 @@ fn attempt(
         points: job.runs().map(|(point, _)| job.points[point].name.clone()).collect(),
     }))?;
     observer.on(&RunEvent::PhaseBegun(Phase::Preprocess))?;
-    let begun = clock();
+    let begun = clock::instant();
     let mut notices = [&job.notices[..], &inputs.notices()].concat();
     let items: Vec<Items> = inputs.groups.iter().map(|group| Items::new(&group.input)).collect();
     let origin = Origin::new(job, &items);
@@ -272,7 +272,7 @@ fn decode(
         notices.push(format!("{} checkpoints could not be written", training.n_failed()));
     }
     let Progress { mut timings, resumed, ref rounds, .. } = *training.progress();
-    let begun = clock();
+    let begun = clock::instant();
     let mut summaries: Vec<PointSummary> = Vec::new();
     let is_better = |point: &FinishedPoint, other: &FinishedPoint| match (&point.held_out, &other.held_out) {
         (Some(found), Some(known)) => found.is_better_than(known),
@@ -413,9 +413,4 @@ fn json(settings: &BTreeMap<String, toml::Value>) -> BTreeMap<String, serde_json
 /// How strings are chosen.
 pub fn choice(inference: &InferenceTable) -> Choice {
     Choice { truncation: inference.truncation, rho: inference.rho, max_length: inference.max_string }
-}
-
-#[expect(clippy::disallowed_methods, reason = "a run tells how long it took; nothing is decided by it")]
-fn clock() -> Instant {
-    Instant::now()
 }

@@ -5,13 +5,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, anyhow};
 use coordinator::commands::remote::{Jobs, Refused, Way, runtime};
 use coordinator::commands::submit::{Wishes, send};
 use coordinator::commands::{fetch, logs};
 use coordinator::job::Job;
+use parking_lot::Mutex;
 use proto::tls::{ClientTls, IdentityFiles};
 use proto::token::Token;
 use proto::v1;
@@ -171,7 +171,7 @@ impl Watch {
     fn next(&self, py: Python<'_>) -> PyResult<Option<String>> {
         loop {
             let found = detached(py, || {
-                let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+                let lines = self.0.lock();
                 lines.recv_timeout(LOOK)
             });
             match found {

@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
@@ -26,6 +26,7 @@ use coordinator::job::{Job, Point};
 use coordinator::metrics::RoundMetrics;
 use coordinator::run::{self, Earlier};
 use coordinator::train::group::Inputs;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -170,7 +171,7 @@ impl Run {
         };
         let (state, changed) = (Mutex::new(state), Condvar::new());
         let shared = Arc::new(Shared { job, options, callback, state, changed });
-        let mut runs = RUNS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut runs = RUNS.lock();
         runs.retain(|run| run.strong_count() > 0);
         runs.push(Arc::downgrade(&shared));
         drop(runs);
@@ -287,8 +288,7 @@ pub fn stop_all(py: Python<'_>) {
         return; // there are none, or they are in the parent
     }
     // The lock is free again before anything waits.
-    let runs: Vec<Arc<Shared>> =
-        RUNS.lock().unwrap_or_else(PoisonError::into_inner).iter().filter_map(Weak::upgrade).collect();
+    let runs: Vec<Arc<Shared>> = RUNS.lock().iter().filter_map(Weak::upgrade).collect();
     detached(py, || {
         runs.iter().for_each(|run| run.stop());
         for run in runs {
@@ -354,13 +354,13 @@ impl Drop for Run {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Waits at most so long; whether `is_there` holds.
     fn wait(&self, time: Duration, is_there: &dyn Fn(&State) -> bool) -> bool {
-        let waited = self.changed.wait_timeout_while(self.state(), time, |state| !is_there(state));
-        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
+        self.changed.wait_while_for(&mut state, |state| !is_there(state), time);
         is_there(&state)
     }
 
@@ -494,7 +494,7 @@ impl Shared {
         while state.is_paused && !state.is_stopped {
             state.stage = Stage::Paused;
             self.changed.notify_all();
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut state);
         }
         if matches!(state.stage, Stage::Paused) {
             state.stage = Stage::Training;

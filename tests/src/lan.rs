@@ -4,7 +4,8 @@
 //! silently, like a broken switch: no connection is reset.
 
 use std::process::Command;
-use std::sync::Mutex;
+
+use parking_lot::Mutex;
 
 use crate::{Lines, Process};
 

@@ -19,11 +19,12 @@ use std::io::{BufRead, BufReader, Read};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use shared::data::Sentence;
 use shared::grammar::groups::Groups;
 use shared::grammar::lexicon::{Lexicon, StickStrings};
@@ -81,7 +82,7 @@ impl Process {
         let (lines, sink) = (BufReader::new(child.stderr.take().expect("it is piped")), log.clone());
         let reader = std::thread::spawn(move || {
             for line in lines.lines().map_while(Result::ok) {
-                sink.lock().unwrap().push_str(&format!("{line}\n"));
+                sink.lock().push_str(&format!("{line}\n"));
             }
         });
         let out = child.stdout.take();
@@ -114,7 +115,7 @@ impl Process {
     pub fn wait(&mut self) -> ExitStatus {
         let mut status = None;
         let log = self.log.clone();
-        eventually(&|| log.lock().unwrap().clone(), || {
+        eventually(&|| log.lock().clone(), || {
             status = self.ended();
             status.is_some()
         });
@@ -126,7 +127,7 @@ impl Process {
 
     /// Standard error so far.
     pub fn log(&self) -> String {
-        self.log.lock().unwrap().clone()
+        self.log.lock().clone()
     }
 }
 
@@ -209,7 +210,7 @@ impl Network {
                         let _ = to.shutdown(Shutdown::Both);
                     });
                 }
-                kept.lock().unwrap().extend([near, far]);
+                kept.lock().extend([near, far]);
             }
         });
         Network { address, wires }
@@ -222,7 +223,7 @@ impl Network {
 
     /// Cuts all connections; new ones are possible.
     pub fn cut(&self) {
-        for wire in self.wires.lock().unwrap().drain(..) {
+        for wire in self.wires.lock().drain(..) {
             // The connection may have ended already.
             let _ = wire.shutdown(Shutdown::Both);
         }
@@ -293,7 +294,7 @@ fn lexicon_of(grammar: &Grammar, n_weights: usize) -> Named<Lexicon> {
         let strings = std::iter::repeat_n([SymbolId(grammar.n_nonterminals)], more).collect();
         Named::new(Lexicon { sticks: vec![StickStrings { symbol: SymbolId(1), strings }] })
     };
-    MADE.lock().unwrap().entry(n_weights).or_insert_with(make).clone()
+    MADE.lock().entry(n_weights).or_insert_with(make).clone()
 }
 
 /// S → W | W S; W → a | b, adapted.

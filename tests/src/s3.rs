@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 /// What happens to an object on its way to who reads it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,22 +64,18 @@ impl S3 {
 
     /// Has the next `times` reads of objects with `part` in their names fail.
     pub fn fail(&self, part: &str, fault: Fault, times: usize) {
-        lock(&self.state).fault = Some((part.to_owned(), fault, times));
+        self.state.lock().fault = Some((part.to_owned(), fault, times));
     }
 
     /// Number of requests so far.
     pub fn requests(&self) -> usize {
-        lock(&self.state).requests
+        self.state.lock().requests
     }
 
     /// Reads of the fault that are still to fail.
     pub fn left(&self) -> usize {
-        lock(&self.state).fault.as_ref().map_or(0, |(.., left)| *left)
+        self.state.lock().fault.as_ref().map_or(0, |(.., left)| *left)
     }
-}
-
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A request.
@@ -128,7 +126,7 @@ fn converse(stream: &TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
     let mut from = BufReader::new(stream);
     while let Some(asked) = read(&mut from)? {
         let mut to = stream;
-        let (code, headers, mut body) = answer(&asked, &mut lock(state));
+        let (code, headers, mut body) = answer(&asked, &mut state.lock());
         let fault = fault_of(&asked, state);
         if fault == Some(Fault::Flip)
             && let Some(byte) = body.first_mut()
@@ -150,7 +148,7 @@ fn converse(stream: &TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
 }
 
 fn fault_of(asked: &Asked, state: &Mutex<State>) -> Option<Fault> {
-    let mut state = lock(state);
+    let mut state = state.lock();
     let (part, fault, left) = state.fault.as_mut()?;
     let is_hit = *left > 0 && asked.verb == "GET" && asked.query.is_empty() && asked.path.contains(&**part);
     *left -= usize::from(is_hit);

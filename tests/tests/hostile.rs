@@ -8,12 +8,13 @@ use std::future::Future;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::pin::Pin;
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use coordinator::access::Access;
 use coordinator::fleet::{Fleet, FleetConfig, FleetError, Inline, Listen, Map, Stage};
 use grammaton_tests::{SOON, echo_at_once, echo_pass, echo_task};
+use parking_lot::{Condvar, Mutex};
 use proto::convert::Wire as _;
 use proto::payload::{self, PIECE};
 use proto::token::Token;
@@ -298,7 +299,7 @@ fn check(does: Does, gets: Gets) {
     let (refusal, found, report) = std::thread::scope(|scope| {
         let batch = scope.spawn(|| {
             if matches!(gets, Broke(_) | Silent | Went) {
-                is_in.lock().unwrap().recv_timeout(SOON).expect("a member joins");
+                is_in.lock().recv_timeout(SOON).expect("a member joins");
             }
             answers(tasks(8))
         });
@@ -455,13 +456,13 @@ fn answers_of_a_worker_that_was_declared_dead_change_nothing() {
 }
 
 fn set(hold: &(Mutex<bool>, Condvar), held: bool) {
-    *hold.0.lock().unwrap() = held;
+    *hold.0.lock() = held;
     hold.1.notify_all();
 }
 
 fn good_worker(coordinator: String, hold: Arc<(Mutex<bool>, Condvar)>) -> std::thread::JoinHandle<()> {
     let compute = move |task: &Task| {
-        let _released = hold.1.wait_while(hold.0.lock().unwrap(), |held| *held).unwrap();
+        hold.1.wait_while(&mut hold.0.lock(), |held| *held);
         echo_at_once(task)
     };
     let config = WorkerConfig {

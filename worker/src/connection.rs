@@ -4,9 +4,10 @@
 //! connection ended. The connection sends a heartbeat every second unless it sends something else.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use prost::bytes::Bytes;
 use proto::convert::WireError;
 use proto::convert::blob::{self, Blob};
@@ -157,7 +158,7 @@ impl Dialer {
 
     fn hello(&self, running: Vec<SessionLease>, blobs: &Mutex<Blobs>) -> v1::Hello {
         let session = running.first().map(|lease| Bytes::copy_from_slice(&lease.session.0));
-        let mut blobs = blobs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut blobs = blobs.lock();
         blobs.ready(MAX_HELD);
         let held = |(hash, size)| v1::Held { hash: blob::hash_to_wire(hash), size };
         v1::Hello {
@@ -222,7 +223,7 @@ async fn send_report(
     blobs: &Mutex<Blobs>,
 ) -> bool {
     // The coordinator may assign the next task as soon as it has the report.
-    let is_here = assigned.lock().unwrap_or_else(PoisonError::into_inner).remove(&lease.id);
+    let is_here = assigned.lock().remove(&lease.id);
     let id = blob::lease_id_to_wire(lease.id);
     let (payload, shard_state, busy) = match report {
         Report::Answer { bytes, shard_state, busy } => (bytes, shard_state, busy),
@@ -236,7 +237,7 @@ async fn send_report(
         }
     };
     // Reported in the order in which blobs are stored, so that both sides agree on the content of the cache.
-    let keep = |shard_state| blobs.lock().unwrap_or_else(PoisonError::into_inner).keep(shard_state);
+    let keep = |shard_state| blobs.lock().keep(shard_state);
     let kept = shard_state.filter(|_| is_here).and_then(keep);
     let (busy_micros, extent) = (busy.as_micros() as u64, Some(payload::extent(&payload)));
     let head = v1::AnswerHead { id: Some(id), busy_micros, extent, kept };
@@ -296,11 +297,11 @@ async fn receive(
                 continue;
             }
             (Some(from_coordinator::Message::Release(release)), None) => {
-                wire(blobs.lock().unwrap_or_else(PoisonError::into_inner).release(&release))?;
+                wire(blobs.lock().release(&release))?;
                 continue;
             }
             (Some(from_coordinator::Message::Blob(head)), None) => {
-                wire(blobs.lock().unwrap_or_else(PoisonError::into_inner).expect_blob())?;
+                wire(blobs.lock().expect_blob())?;
                 let progress = Assembly::begin(head.extent.clone(), MAX_PAYLOAD);
                 (Head::Blob(head), progress)
             }
@@ -309,8 +310,7 @@ async fn receive(
                 if !admit(assigned, lease, max_leases(slots)) {
                     return Err(format!("the coordinator assigned too many tasks for {slots} threads").into());
                 }
-                let largest =
-                    wire(blobs.lock().unwrap_or_else(PoisonError::into_inner).largest_lease(&head))?;
+                let largest = wire(blobs.lock().largest_lease(&head))?;
                 let progress = Assembly::begin(head.extent.clone(), largest);
                 (Head::Lease(head), progress)
             }
@@ -340,7 +340,7 @@ async fn receive(
 
 /// Adds the lease unless there are `limit` already; returns whether it was added.
 fn admit(assigned: &Assigned, lease: LeaseId, limit: usize) -> bool {
-    let mut assigned = assigned.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut assigned = assigned.lock();
     assigned.len() < limit && assigned.insert(lease)
 }
 
@@ -359,7 +359,7 @@ fn refused(refusal: &v1::Refusal) -> End {
 }
 
 fn take(head: Head, payload: Bytes, blobs: &Mutex<Blobs>) -> Result<Option<ConnectionEvent>, End> {
-    let lock = || blobs.lock().unwrap_or_else(PoisonError::into_inner);
+    let lock = || blobs.lock();
     match head {
         Head::Blob(head) => {
             let (hash, size) = (wire(blob::hash_from_wire("blob.hash", &head.hash))?, payload.len() as u64);

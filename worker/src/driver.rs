@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use shared::work::lease::{InstanceId, SessionId};
 use tokio::sync::mpsc;
 use tracing::{debug, info, warn};

@@ -4,8 +4,8 @@
 //! thousand. A failure prints its seed and the last events; run one seed with
 //! `SEED=… cargo test -p grammaton-scheduler simulation`. `WORLDS=100000` sets the number of worlds.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use self::world::{Size, Tally, World};
@@ -52,14 +52,14 @@ fn every_batch_ends_and_every_task_counts_once() {
             }
             own.add(&simulate(seed));
         }
-        tally.lock().unwrap_or_else(PoisonError::into_inner).add(&own);
+        tally.lock().unwrap().add(&own);
     };
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(work);
         }
     });
-    let tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let tally = tally.into_inner().unwrap();
     println!("{} worlds in {:?}: {tally:#?}", seeds.end - seeds.start, begun.elapsed());
     if seeds.end - seeds.start >= SEEDS {
         tally.check();

@@ -11,8 +11,8 @@ use serde::Serialize;
 use shared::data::corpus::UnknownSymbol;
 
 use super::Answer;
-use super::plan::clock;
 use super::plan::probe::{Measured, measure};
+use crate::clock;
 use crate::fleet::{Fleet, FleetConfig};
 use crate::human::{bytes, duration};
 use crate::job::Job;
@@ -116,7 +116,7 @@ const ROUNDS: usize = 2;
 fn estimate(job: &Job, folder: &tempfile::TempDir) -> Result<Estimate> {
     let mut short = job.of_rounds(1 + ROUNDS);
     short.output.dir = folder.path().to_owned();
-    let begun = clock();
+    let begun = clock::instant();
     let (_, measured) = measure(&short)?;
     let Measured { first_seconds, work_seconds, rounds, .. } = measured;
     let in_rounds = first_seconds + work_seconds * rounds as f64;

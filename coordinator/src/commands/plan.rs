@@ -4,13 +4,14 @@
 //! input of [`forecast`](crate::fleet::forecast), which simulates a cluster with the real scheduler. All files are temporary.
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
 use self::probe::{Measured, measure};
 use super::Answer;
+use crate::clock;
 use crate::fleet::forecast::{Cluster, Forecast, Load, forecast, n_events};
 use crate::human::megabytes;
 use crate::job::Job;
@@ -153,14 +154,9 @@ fn n_tasks(load: &Load, workers: u32, cpu_seconds: Option<f64>) -> Result<usize>
 
 /// Time of the scheduler per event, with that many members and tasks; includes the overhead of the simulation.
 fn time_to_decide(load: &Load, n_tasks: usize, cluster: &Cluster, seed: u64) -> Duration {
-    let begun = clock();
+    let begun = clock::instant();
     let n_events = n_events(load, n_tasks, cluster, seed);
     begun.elapsed().div_f64(n_events.max(1) as f64)
-}
-
-#[expect(clippy::disallowed_methods, reason = "measures; no result depends on it")]
-pub(super) fn clock() -> Instant {
-    Instant::now()
 }
 
 fn text(report: &Report<'_>) -> String {

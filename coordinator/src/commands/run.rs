@@ -20,10 +20,10 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use proto::log::Form;
 
-use super::plan::clock;
 use super::train::{self, FleetOptions, JobOptions, seconds};
 use super::{Answer, worker_program};
 use crate::access;
+use crate::clock;
 
 /// Arguments of `run`.
 #[derive(clap::Args, Debug)]
@@ -182,7 +182,7 @@ fn coordinate(args: &Args, place: &Place, out: &Path, log: Form) -> Result<Answe
 /// Any other task: becomes a worker of task 0 once that listens.
 fn work(args: &Args, place: &Place, out: &Path, log: Form) -> Result<Answer> {
     let folder = launch_folder(out, place);
-    let begun = clock();
+    let begun = clock::instant();
     let url = loop {
         if let Ok(url) = fs::read_to_string(folder.join("address")) {
             break url;

@@ -1,8 +1,9 @@
 //! Laws of all readers over runs of every course: after each event, what readers show is the truth.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rand_pcg::Pcg64Mcg;
 use scheduler::Cause;
 use shared::num::random::{below, stream};
@@ -216,7 +217,7 @@ fn readers_show_the_truth_after_every_event() {
         let mut truth = Truth::default();
         let said: Arc<Mutex<Vec<String>>> = Arc::default();
         let put = said.clone();
-        let mut lines = Progress::lines(move |line| put.lock().unwrap().push(line.to_owned()));
+        let mut lines = Progress::lines(move |line| put.lock().push(line.to_owned()));
         let seen = view.clone();
         for happening in Course::of(seed) {
             truth.on(&happening);
@@ -226,7 +227,7 @@ fn readers_show_the_truth_after_every_event() {
             truth.check(&status);
             n_waits += usize::from(status.waiting.is_some());
             n_lefts += usize::from(status.seconds_left.is_some());
-            let said = said.lock().unwrap();
+            let said = said.lock();
             let waits = said.iter().rev().find_map(|line| {
                 let over = line.starts_with("waited for workers").then_some(false);
                 line.starts_with("waiting for workers").then_some(true).or(over)

@@ -3,8 +3,7 @@
 //! They are kept in memory, and may be as many as the tasks if members are faster than the caller, or if the first task is late. Beyond a
 //! number of bytes, only the task that the caller waits for is begun ([`scheduler::Event::Backlog`]).
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
+use parking_lot::{Mutex, MutexGuard};
 use shared::work::lease::TaskIndex;
 
 /// Answers that wait.
@@ -54,7 +53,7 @@ impl Backlog {
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock()
     }
 }
 

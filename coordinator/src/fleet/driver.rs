@@ -20,11 +20,12 @@ use super::backlog::Backlog;
 use super::decisions::Decisions;
 use super::expulsion::{Expelled, Expulsion};
 use super::fleet_events::{EventQueue, FleetEvent, Waiting};
-use super::messages::{Desk, Given, Input, Job, NotAdmitted, Order, Progress, Submission, clock};
+use super::messages::{Desk, Given, Input, Job, NotAdmitted, Order, Progress, Submission};
 use super::status::{AccountStatus, FleetStatus, MemberInfo, OldestLease};
 use super::tasks::{Open, Register};
 use super::watcher::Watcher;
 use super::{FleetConfig, LOSSES, Loss, MapReport, Stage, Traffic, local, remote};
+use crate::clock;
 use scheduler::{
     Account, AccountId, Action, Cause, Event, Failure, Identity, Machine, MemberId, MemberState, Process,
     Reporter, Scheduler, Shards, Shortage, Standing, Timeouts,
@@ -191,7 +192,7 @@ impl Driver {
             ..Timeouts::default()
         };
         Driver {
-            started: clock(),
+            started: clock::instant(),
             max_members: config.max_members,
             scheduler: Scheduler::new(timeouts),
             members: BTreeMap::new(),
@@ -221,7 +222,7 @@ impl Driver {
         let remote = |member: &Member| member.remote && member.desk.is_some();
         self.farewell
             .as_ref()
-            .is_some_and(|(until, _)| *until <= clock() || !self.members.values().any(remote))
+            .is_some_and(|(until, _)| *until <= clock::instant() || !self.members.values().any(remote))
     }
 
     fn handle(&mut self, input: Input) {
@@ -278,7 +279,7 @@ impl Driver {
                 for desk in self.members.values().filter_map(|member| member.desk.as_ref()) {
                     desk.orders.give(Order::Leave);
                 }
-                self.farewell = Some((clock() + FAREWELL, reply));
+                self.farewell = Some((clock::instant() + FAREWELL, reply));
             }
             Input::Abandoned => {}
         }
@@ -308,7 +309,7 @@ impl Driver {
             identity: identity.clone(),
             tasks_done,
             busy,
-            joined: clock(),
+            joined: clock::instant(),
             desk: Some(desk),
             gone: None,
         };
@@ -347,7 +348,7 @@ impl Driver {
         // Told only where there are several.
         let named = Some(account.id.0).filter(|_| account.id != AccountId::default());
         let span = info_span!("batch", account = named, %stage, run, round);
-        let (account, begun) = (*account, clock());
+        let (account, begun) = (*account, clock::instant());
         let open = Batch {
             account: account.id,
             stage,
@@ -571,7 +572,7 @@ impl Driver {
                 batch.report.losses.push(Loss { name: name.clone(), cause: cause.clone() });
             }
         }
-        member.gone = Some((cause.clone(), clock()));
+        member.gone = Some((cause.clone(), clock::instant()));
         if member.tasks_done == 0 {
             self.members.remove(&id);
         }
@@ -604,7 +605,7 @@ impl Driver {
     }
 
     fn status(&self) -> FleetStatus {
-        let now = clock();
+        let now = clock::instant();
         let standings = self.scheduler.accounts();
         let in_use = standings.iter().filter(|standing| self.is_in_use(standing.account.id));
         let accounts: Vec<AccountStatus> = in_use.map(|standing| self.account(now, standing)).collect();

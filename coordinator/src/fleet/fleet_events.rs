@@ -4,9 +4,9 @@
 //! Invariants: the driver never waits; the queue of a caller is bounded, since only the number of events beyond [`EVENTS`] is kept; whether
 //! tasks wait is a state and not an event, so it cannot be lost.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use scheduler::Cause;
 use serde::{Deserialize, Serialize};
 
@@ -106,7 +106,7 @@ impl EventQueue {
     }
 
     fn pending(&self) -> MutexGuard<'_, Pending> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -4,10 +4,11 @@
 //! is gone is not computed any further.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use parking_lot::{Mutex, MutexGuard};
 use shared::stop::Stop;
 use shared::work::lease::{BatchId, TaskIndex};
 use shared::work::task::Answer;
@@ -17,10 +18,11 @@ use super::audit::{Audit, Doubt, Heard, Replicas};
 use super::backlog::Backlog;
 use super::fleet_events::{EventQueue, FleetEvent, Pending, Waiting};
 use super::local::lacks_memory;
-use super::messages::{Input, Progress, Submission, clock};
+use super::messages::{Input, Progress, Submission};
 use super::tasks::{Register, Tasks};
 use super::watcher::Watcher;
 use super::{Compute, Effort, FleetError, Map, MapReport, Mismatch, Stage};
+use crate::clock;
 use scheduler::{Account, Failure, Identity};
 
 /// The parts that all handles of a fleet share.
@@ -110,11 +112,11 @@ impl Handle {
 
     /// Effort of its finished batches so far.
     pub fn effort(&self) -> Effort {
-        *self.0.effort.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.0.effort.lock()
     }
 
     fn calls(&self) -> MutexGuard<'_, Calls> {
-        self.0.calls.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.calls.lock()
     }
 
     /// Adds a call in progress; returns the end of what it computes itself.
@@ -283,7 +285,7 @@ impl Handle {
                     caller.batch = None;
                     let (audited, unaudited) = (audit.audited, audit.unaudited);
                     let report = MapReport { audited, unaudited, ..report };
-                    effort.lock().unwrap_or_else(PoisonError::into_inner).add(n_tasks, n_replicas, &report);
+                    effort.lock().add(n_tasks, n_replicas, &report);
                     return Ok(report);
                 }
                 Progress::Failed { failure, reporters, decisions } => {
@@ -324,7 +326,7 @@ impl Listener<'_> {
         match self.tell_events() {
             Some(waiting) if self.waits.is_some_and(|(known, _)| known == waiting) => {}
             Some(waiting) => {
-                self.waits = Some((waiting, self.waits.map_or_else(clock, |(_, since)| since)));
+                self.waits = Some((waiting, self.waits.map_or_else(clock::instant, |(_, since)| since)));
                 (self.hear)(FleetEvent::Waiting(waiting));
             }
             None => self.end(),

@@ -8,6 +8,7 @@ use shared::work::task::Answer;
 
 use super::local::lacks_memory;
 use super::{Compute, FleetError, Map, MapReport, Stage, Tasks, engine};
+use crate::clock;
 use scheduler::Failure;
 
 /// Runs tasks one after the other on the calling thread.
@@ -35,7 +36,7 @@ impl Map for Inline {
         tasks: Arc<dyn Tasks>,
         each: &mut dyn FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError> {
-        let begun = super::messages::clock();
+        let begun = clock::instant();
         let mut busy_by_task = Vec::with_capacity(tasks.len());
         for at in 0..tasks.len() {
             let started = cpu_time::of_thread();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Result;
 use scheduler::{Account, Event, Failure, Identity, Machine, MemberId, Reporter};
@@ -17,12 +17,6 @@ use super::fleet_events::EventQueue;
 use super::status::FleetStatus;
 use super::tasks::{Open, Tasks};
 use super::{MapReport, Stage};
-
-/// The present moment.
-#[expect(clippy::disallowed_methods, reason = "the clock of the fleet")]
-pub(super) fn clock() -> Instant {
-    Instant::now()
-}
 
 /// Inputs of the driver.
 pub(super) enum Input {

@@ -10,9 +10,10 @@
 
 use std::collections::VecDeque;
 use std::net::TcpListener;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use parking_lot::Mutex;
 use prost::Message;
 use prost::bytes::Bytes;
 use proto::MAX_MESSAGE;
@@ -43,9 +44,10 @@ use self::greeting::{Guest, Refused, greet};
 pub use self::handshake::Visitor;
 use super::Traffic;
 use super::blob_cache::BlobCache;
-use super::messages::{Desk, Input, Job, NotAdmitted, Order, clock};
+use super::messages::{Desk, Input, Job, NotAdmitted, Order};
 use super::tasks::Register;
 use crate::access::{Access, Denied, Role};
+use crate::clock;
 use crate::revocation::Revocable;
 use scheduler::{Cause, Event, Identity, MemberId, Process};
 
@@ -450,7 +452,7 @@ impl Admission {
             let hash = blob::hash_from_wire("answer.kept", &kept.hash)?;
             let before =
                 task.as_ref().and_then(|task| blob::shard_state(&task.work)).map(|before| before.hash);
-            if !lock(blob_cache).keep(before, hash, kept.size) {
+            if !blob_cache.lock().keep(before, hash, kept.size) {
                 return Err(Breach::Kept(lease));
             }
         }
@@ -641,27 +643,27 @@ impl Admission {
         let needed: Vec<ContentHash> = blobs.iter().map(Blob::hash).collect();
         for blob in blobs {
             let hash = blob.hash();
-            if lock(blob_cache).touch(hash) {
+            if blob_cache.lock().touch(hash) {
                 continue;
             }
             let encodings = self.encodings.clone();
             let encode = move || (blob.kind() as i32, encodings.of(&blob));
             let Ok((kind, bytes)) = tokio::task::spawn_blocking(encode).await else { return false };
-            lock(blob_cache).insert(hash, bytes.len() as u64);
+            blob_cache.lock().insert(hash, bytes.len() as u64);
             let extent = Some(payload::extent(&bytes));
             let head = v1::BlobHead { kind, hash: blob::hash_to_wire(hash), extent };
             if !line.send_payload(from_coordinator::Message::Blob(head), bytes).await {
                 return false;
             }
         }
-        let released = lock(blob_cache).release(&needed);
+        let released = blob_cache.lock().release(&needed);
         if !released.is_empty() {
             let hashes = released.into_iter().map(blob::hash_to_wire).collect();
             if !line.send(from_coordinator::Message::Release(v1::Release { hashes })).await {
                 return false;
             }
         }
-        lock(blob_cache).assign();
+        blob_cache.lock().assign();
         line.send_payload(from_coordinator::Message::Lease(head), bytes).await
     }
 }
@@ -677,7 +679,7 @@ type Made = anyhow::Result<((v1::LeaseHead, Bytes), Arc<Task>)>;
 
 /// Makes the tasks of the first jobs, for as long as [`MAKING`], and removes those jobs.
 fn make_some(jobs: &mut VecDeque<Job>) -> Vec<(LeaseId, Made)> {
-    let (begun, mut all) = (clock(), Vec::new());
+    let (begun, mut all) = (clock::instant(), Vec::new());
     while begun.elapsed() < MAKING
         && let Some(job) = jobs.pop_front()
     {
@@ -685,11 +687,6 @@ fn make_some(jobs: &mut VecDeque<Job>) -> Vec<(LeaseId, Made)> {
         all.push((job.lease, made));
     }
     all
-}
-
-/// Locks the blob cache; both directions of a connection use it, for short times.
-fn lock(blob_cache: &Mutex<BlobCache>) -> MutexGuard<'_, BlobCache> {
-    blob_cache.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Sender of messages to a worker.

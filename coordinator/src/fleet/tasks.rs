@@ -3,10 +3,11 @@
 //! A task is made when it is assigned and kept until it is answered, so the weights and shards of all tasks are never in memory at the
 //! same time.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::Result;
+use parking_lot::{Mutex, MutexGuard};
 use proto::convert::blob;
 use rustc_hash::FxHashMap;
 use shared::stop::Stop;
@@ -107,11 +108,11 @@ impl Open {
     }
 
     fn replicas(&self) -> MutexGuard<'_, Replicas> {
-        self.replicas.lock().unwrap_or_else(PoisonError::into_inner)
+        self.replicas.lock()
     }
 
     fn made(&self) -> MutexGuard<'_, FxHashMap<TaskIndex, Arc<Task>>> {
-        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+        self.made.lock()
     }
 }
 
@@ -149,6 +150,6 @@ impl Register {
     }
 
     fn open(&self) -> MutexGuard<'_, FxHashMap<BatchId, Arc<Open>>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 }

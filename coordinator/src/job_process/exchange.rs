@@ -3,10 +3,10 @@
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use prost::bytes::Bytes;
 use rustc_hash::FxHashMap;
 use shared::stop::{Stop, Stopped};
@@ -120,8 +120,8 @@ impl Exchange {
             let Ahead { batch: last, announced, arrived, .. } = state.ahead;
             batch == last && (arrived..announced).contains(&at) && !state.is_over
         };
-        let waited = self.changed.wait_timeout_while(self.state(), REPLY_WITHIN, comes);
-        let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
+        self.changed.wait_while_for(&mut state, comes, REPLY_WITHIN);
         if state.ahead.batch == batch
             && let Some(task) = state.ahead.tasks.remove(&at)
         {
@@ -193,7 +193,7 @@ impl Exchange {
         let bytes = answer.to_bytes();
         let mut state = self.state();
         while state.in_flight > 0 && state.in_flight + bytes.len() > WINDOW && !state.is_over {
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut state);
         }
         state.in_flight += bytes.len();
         drop(state);
@@ -217,6 +217,6 @@ impl Exchange {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }

@@ -4,9 +4,10 @@
 //! their content.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use anyhow::{Error, Result};
+use parking_lot::Mutex;
 use prost::Message;
 use proto::convert::blob::{Blob, hash_from_wire};
 use proto::convert::{WireError, lease};
@@ -86,7 +87,7 @@ struct Held {
 impl Blobs {
     /// Returns the blob, which `load` gives with its encoded size if it is not there.
     fn get_or_insert(&self, hash: ContentHash, load: impl FnOnce() -> Result<(Blob, usize)>) -> Result<Blob> {
-        let lock = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.0.lock();
         if let Some(blob) = lock().touch(hash) {
             return Ok(blob);
         }
@@ -154,7 +155,7 @@ mod tests {
                 while expected.iter().map(|entry| entry.1).sum::<usize>() > KEPT {
                     expected.pop();
                 }
-                let held = blobs.0.lock().unwrap();
+                let held = blobs.0.lock();
                 prop_assert!(held.bytes <= KEPT && held.order.len() == held.blobs.len());
                 let kept: Vec<ContentHash> = held.order.values().rev().copied().collect();
                 prop_assert_eq!(kept, expected.iter().map(|entry| entry.0).collect::<Vec<_>>());

@@ -3,8 +3,8 @@
 //! Invariant: memory grows with the bytes that arrive, not with the lengths that are announced.
 
 use std::io::{self, BufWriter, Read, Write};
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use prost::bytes::Bytes;
 use proto::payload::MAX_PAYLOAD;
 use serde::Serialize;
@@ -26,7 +26,7 @@ impl Sender {
     pub fn send(&self, message: &impl Serialize, payload: &[u8]) -> io::Result<()> {
         let message =
             bincode::serde::encode_to_vec(message, bincode::config::standard()).map_err(io::Error::other)?;
-        let mut pipe = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pipe = self.0.lock();
         pipe.write_all(&(message.len() as u64).to_le_bytes())?;
         pipe.write_all(&(payload.len() as u64).to_le_bytes())?;
         pipe.write_all(&message)?;
@@ -75,7 +75,7 @@ mod tests {
 
     impl Write for Written {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().write(bytes)
+            self.0.lock().write(bytes)
         }
 
         fn flush(&mut self) -> io::Result<()> {
@@ -95,9 +95,9 @@ mod tests {
             let mut ends = vec![0];
             for (message, payload) in &frames {
                 sender.send(message, payload).unwrap();
-                ends.push(written.0.lock().unwrap().len());
+                ends.push(written.0.lock().len());
             }
-            let bytes = written.0.lock().unwrap().clone();
+            let bytes = written.0.lock().clone();
             let cut = cut.index(bytes.len() + 1);
             let mut pipe = &bytes[..cut];
             let whole = ends.iter().filter(|&&end| end <= cut).count() - 1;

@@ -4,12 +4,13 @@
 //! for, and passes answers on to training.
 
 use std::io::{self, Read};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use anyhow::{Context, Result};
+use parking_lot::{Mutex, MutexGuard};
 use prost::Message;
 use prost::bytes::Bytes;
 use proto::convert::blob::Blob;
@@ -91,7 +92,7 @@ impl ServiceFleet {
     /// Asks who worked on the job.
     pub fn crew(&self) -> Result<Crew> {
         self.service.send(&FromJob::CrewWanted, &[]).context("the service is gone")?;
-        let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let progress = self.progress.lock();
         loop {
             if let Progress::Crew(crew) = progress.recv().context("the service is gone")? {
                 return Ok(crew);
@@ -149,7 +150,7 @@ impl Map for ServiceFleet {
         let batch = self.shared.begin(tasks.clone());
         self.send(&FromJob::Batch { batch, stage, needs, ahead })?;
         self.send_ahead(&*tasks, ahead).map_err(|_| FleetError::Stopped)?;
-        let progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let progress = self.progress.lock();
         loop {
             match progress.recv().map_err(|_| FleetError::Stopped)? {
                 Progress::Answered(at, bytes) => {
@@ -175,7 +176,7 @@ impl Map for ServiceFleet {
 
 impl Shared {
     fn open(&self) -> MutexGuard<'_, Open> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.open.lock()
     }
 
     /// Opens a batch and returns its number.

@@ -22,7 +22,7 @@ use super::queue::{Done, Event, MAX_LOSSES, Step, Then};
 use super::record::{JobId, Record, State, View};
 use super::submission::Submission;
 use super::view::SharedView;
-use super::{Problem, Service, lock, now};
+use super::{Problem, Service, now};
 use crate::clock;
 use crate::job_process::Reason;
 use crate::status::RunStatus;
@@ -130,7 +130,7 @@ impl Controller {
 
     /// Stores how a running job ended, now or later. A job that was interrupted by the service's own end is left to the next process.
     pub fn end(&mut self, id: JobId, how: Result<Done, Reason>) {
-        lock(&self.service.0.working).remove(&id);
+        self.service.0.working.lock().remove(&id);
         if self.orders.is_some() || how.is_ok() {
             let ended = self.change(Event::Ended(id, how.clone()), |service| {
                 let queue = service.queue();
@@ -163,7 +163,7 @@ impl Controller {
     pub fn close(&mut self) {
         self.orders = None;
         let service = self.service.clone();
-        service.0.queue.write().unwrap_or_else(std::sync::PoisonError::into_inner).close();
+        service.0.queue.write().close();
         // A service that was replaced leaves the records to its successor.
         if service.0.ousted.borrow().is_some() {
             return;
@@ -222,7 +222,7 @@ impl Controller {
         let inner = &self.service.0;
         let (id, name, account) = (record.id, record.name.clone(), record.account());
         let commit = |record| {
-            inner.queue.write().unwrap_or_else(std::sync::PoisonError::into_inner).commit(record);
+            inner.queue.write().commit(record);
         };
         match then {
             Then::Nothing => commit(record),
@@ -230,9 +230,9 @@ impl Controller {
                 let handle = inner.fleet.account(account);
                 let (run_status, view) = (RunStatus::default(), SharedView::default());
                 inner.n_ordered.fetch_add(1, Ordering::SeqCst);
-                lock(&inner.working).insert(id, handle.clone());
-                lock(&inner.run_statuses).insert(id, run_status.clone());
-                lock(&inner.views).insert(id, view.clone());
+                inner.working.lock().insert(id, handle.clone());
+                inner.run_statuses.lock().insert(id, run_status.clone());
+                inner.views.lock().insert(id, view.clone());
                 commit(record);
                 // The threads of jobs are there as long as the service is.
                 let _ = self
@@ -242,7 +242,7 @@ impl Controller {
             }
             Then::Stop => {
                 commit(record);
-                if let Some(handle) = lock(&inner.working).get(&id) {
+                if let Some(handle) = inner.working.lock().get(&id) {
                     handle.cancel();
                 }
             }

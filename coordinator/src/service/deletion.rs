@@ -45,7 +45,7 @@ impl Service {
         self.control(move |controller| {
             controller.change(Event::Deleted(id), |service| service.audit(&who, "delete", Some(id), &why))
         })??;
-        super::lock(&self.0.run_statuses).remove(&id);
+        self.0.run_statuses.lock().remove(&id);
         Ok(())
     }
 

@@ -1,18 +1,19 @@
 //! The threads of jobs: each follows the process of a job, from the job's folder to its result.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use parking_lot::Mutex;
 use tracing::info_span;
 
 use super::queue::{Done, Event};
 use super::record::JobId;
 use super::view::SharedView;
-use super::{Limits, Service, lock, now};
+use super::{Limits, Service, now};
 use crate::events::{All, Observer, RunEvent};
 use crate::fleet::Handle;
 use crate::job_process::folder::{load, told};
@@ -41,7 +42,7 @@ pub(super) fn start(service: &Service, threads: usize, orders: Receiver<Order>) 
         let (service, orders) = (service.clone(), orders.clone());
         let body = move || {
             // The lock is held while waiting: the others wait for the lock instead of the channel.
-            while let Ok(order) = { lock(&orders).recv() } {
+            while let Ok(order) = { orders.lock().recv() } {
                 follow(&service, order);
             }
         };
@@ -64,7 +65,7 @@ fn follow(service: &Service, order: Order) {
     if let Err(error) = job_store.save_view(id, &seen) {
         tracing::warn!(job = id.0, "the rounds of the job cannot be stored: {error:#}");
     }
-    lock(&service.0.views).remove(&id);
+    service.0.views.lock().remove(&id);
     let how = how.and_then(|parameters_sha256| {
         let published =
             job_store.publish(id).context("the results cannot be put into the object store; resume the job");

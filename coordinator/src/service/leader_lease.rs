@@ -7,13 +7,13 @@
 //! Invariant: a leader stops to confirm anything ([`Term::check`]) before another service can take the lease, also if it cannot reach the store.
 //! A write after the next leader has begun is refused ([`super::records`]). The lease assumes that clocks of two machines run equally fast within a quarter.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use super::lock;
 use super::remote::COPY_INTERVAL;
 use crate::clock;
 use crate::store::{Store, Version};
@@ -79,7 +79,7 @@ impl Term {
     /// Refuses to act for a leader whose term is over.
     pub fn check(&self) -> Result<()> {
         ensure!(
-            clock::now() < *lock(&self.end),
+            clock::now() < *self.end.lock(),
             "the service has lost its object store, and another service may have taken over; try again in a minute"
         );
         Ok(())
@@ -147,7 +147,7 @@ impl LeaderLease {
         let json = serde_json::to_vec(&leader).context("a leader does not serialise")?;
         let Some(version) = store.replace(NAME, json, &self.version)? else { return self.recover(store) };
         (self.leader, self.version) = (leader, version);
-        *lock(&self.term.end) = begun + self.timeouts.term;
+        *self.term.end.lock() = begun + self.timeouts.term;
         Ok(true)
     }
 
@@ -161,7 +161,7 @@ impl LeaderLease {
                 Ok(true)
             }
             _ => {
-                *lock(&self.term.end) = clock::now();
+                *self.term.end.lock() = clock::now();
                 Ok(false)
             }
         }

@@ -11,10 +11,11 @@
 //! `SEEDS=5000 cargo nextest run partitions` draws more histories.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use parking_lot::{Mutex, MutexGuard};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
@@ -100,7 +101,7 @@ struct World {
 
 impl World {
     fn told(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+        self.told.lock()
     }
 
     fn random(&self, purpose: u64) -> Pcg64Mcg {
@@ -153,7 +154,7 @@ struct Machine {
 
 impl Machine {
     fn waits(&self) -> Duration {
-        let random = &mut self.state.lock().unwrap().0;
+        let random = &mut self.state.lock().0;
         if random.random_bool(0.01) {
             self.world.told().tally.pauses += 1;
             return any(random, 120.0);
@@ -166,7 +167,7 @@ impl Network for Machine {
     fn send(&self) -> Fate {
         sleep(self.waits());
         let now = true_time().unwrap();
-        let (random, cut_off) = &mut *self.state.lock().unwrap();
+        let (random, cut_off) = &mut *self.state.lock();
         let tally = &mut self.world.told().tally;
         tally.requests += 1;
         if random.random_bool(0.004) {

@@ -3,8 +3,9 @@
 //! Invariants: one user cannot take all places, so that the calls of others do not wait for theirs; of each user a bounded number waits.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Places for calls of one kind.
@@ -59,7 +60,7 @@ impl Places {
     }
 
     fn of(&self, user: &str) -> Arc<Semaphore> {
-        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut users = self.users.lock();
         // Permits and waiting calls hold their semaphore.
         users.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
         users.entry(user.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(self.each))).clone()
@@ -85,7 +86,7 @@ mod tests {
                 if takes {
                     let place = places.try_take(&user);
                     prop_assert_eq!(place.is_some(), of_user < 3 && held.len() < 5);
-                    prop_assert!(places.users.lock().unwrap().len() <= held.len() + 1);
+                    prop_assert!(places.users.lock().len() <= held.len() + 1);
                     held.extend(place.map(|place| (user, place)));
                 } else if let Some(at) = held.iter().position(|(holder, _)| *holder == user) {
                     held.remove(at);

@@ -4,7 +4,9 @@
 //! within a day stay within the limit, and an upload that fails counts for nothing.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::DAY;
 use super::record::Millis;
@@ -83,7 +85,7 @@ impl Uploads {
     }
 
     fn users(&self) -> MutexGuard<'_, Users> {
-        self.users.lock().unwrap_or_else(PoisonError::into_inner)
+        self.users.lock()
     }
 }
 

@@ -10,7 +10,7 @@ use super::job_store::ResultFile;
 use super::queue::Queue;
 use super::record::{JobId, Record, State, View};
 use super::view::JobView;
-use super::{Problem, Service, lock};
+use super::{Problem, Service};
 use crate::job_process::folder::JOB;
 use crate::status::RunStatus;
 
@@ -67,13 +67,13 @@ impl Service {
             State::Queued => queue.ahead(&[record.id].into()),
             _ => BTreeMap::new(),
         };
-        self.view_of(&lock(&self.0.run_statuses), &ahead, record)
+        self.view_of(&self.0.run_statuses.lock(), &ahead, record)
     }
 
     fn views(&self, queue: &Queue, records: Vec<&Record>) -> Vec<View> {
         let waiting = records.iter().filter(|record| record.state == State::Queued);
         let ahead = queue.ahead(&waiting.map(|record| record.id).collect());
-        let run_statuses = lock(&self.0.run_statuses);
+        let run_statuses = self.0.run_statuses.lock();
         records.into_iter().map(|record| self.view_of(&run_statuses, &ahead, record)).collect()
     }
 
@@ -109,7 +109,7 @@ impl Service {
 
     /// Returns the rounds and snapshots of a job; none before it has begun.
     pub fn seen(&self, id: JobId) -> JobView {
-        let view = lock(&self.0.views).get(&id).cloned();
+        let view = self.0.views.lock().get(&id).cloned();
         let left = || {
             self.0.job_store.recall(id).ok()?;
             serde_json::from_slice(&std::fs::read(self.0.job_store.view(id)).ok()?).ok()

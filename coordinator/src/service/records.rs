@@ -5,13 +5,12 @@
 //! before cannot write any more. Each record carries a checksum: a damaged one is set aside, and the other jobs go on.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
 use anyhow::{Context, Result, bail, ensure};
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::leader_lease::{LeaderLease, Term};
-use super::lock;
 use super::record::{JobId, Millis, Record};
 use crate::clock;
 use crate::store::{Store, Version};
@@ -87,7 +86,7 @@ impl Records {
             None => self.store.find(name)?,
             Some(leader) => match self.read_version(leader, name)? {
                 Some((bytes, version)) => {
-                    id.map(|id| lock(&leader.versions).insert(id, version));
+                    id.map(|id| leader.versions.lock().insert(id, version));
                     Some(bytes)
                 }
                 None => None,
@@ -133,14 +132,14 @@ impl Records {
         };
         term.check()?;
         let json = json(record, term.epoch)?;
-        let mut known = lock(versions).get(&record.id).cloned();
+        let mut known = versions.lock().get(&record.id).cloned();
         loop {
             let written = match &known {
                 None => self.store.create(&name, json.clone())?,
                 Some(version) => self.store.replace(&name, json.clone(), version)?,
             };
             if let Some(version) = written {
-                lock(versions).insert(record.id, version);
+                versions.lock().insert(record.id, version);
                 // A later leader may have read the record before.
                 return term.check();
             }

@@ -7,13 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use blake3::Hash;
+use parking_lot::Mutex;
 
-use super::lock;
 use super::record::JobId;
 use crate::store::Store;
 
@@ -48,25 +47,25 @@ impl Remote {
 
     /// Whether a file that jobs read is there.
     pub fn has(&self, hash: Hash) -> bool {
-        lock(&self.files).contains(&file_name(hash))
+        self.files.lock().contains(&file_name(hash))
     }
 
     /// Puts a file there that jobs read.
     pub fn keep(&self, hash: Hash, file: &Path) -> Result<()> {
         self.store.put_file(&file_name(hash), file)?;
-        lock(&self.files).insert(file_name(hash));
+        self.files.lock().insert(file_name(hash));
         Ok(())
     }
 
     /// Removes the files that jobs read, but for those that are `wanted`.
     pub fn forget_others(&self, wanted: &BTreeSet<String>) -> Result<()> {
-        let others: BTreeSet<String> = lock(&self.files).difference(wanted).cloned().collect();
+        let others: BTreeSet<String> = self.files.lock().difference(wanted).cloned().collect();
         self.forget(&others)
     }
 
     /// Removes files that jobs read.
     pub fn forget(&self, files: &BTreeSet<String>) -> Result<()> {
-        lock(&self.files).retain(|name| !files.contains(name));
+        self.files.lock().retain(|name| !files.contains(name));
         files.iter().try_for_each(|name| self.store.remove(name))
     }
 
@@ -75,16 +74,16 @@ impl Remote {
         let folder = format!("work/{id}");
         let names = self.store.list_below(&folder)?;
         names.iter().try_for_each(|name| self.store.remove(&format!("{folder}/{name}")))?;
-        lock(&self.put).retain(|name, _| !name.starts_with(&format!("{folder}/")));
+        self.put.lock().retain(|name, _| !name.starts_with(&format!("{folder}/")));
         Ok(())
     }
 
     /// Puts a file there if it has grown since the last time; one that is not there yet has not.
     pub fn follow(&self, name: &str, file: &Path) -> Result<()> {
         let size = fs::metadata(file).map_or(0, |found| found.len());
-        if size > lock(&self.put).get(name).copied().unwrap_or(0) {
+        if size > self.put.lock().get(name).copied().unwrap_or(0) {
             self.store.put_file(name, file)?;
-            lock(&self.put).insert(name.to_owned(), size);
+            self.put.lock().insert(name.to_owned(), size);
         }
         Ok(())
     }

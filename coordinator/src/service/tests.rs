@@ -104,12 +104,12 @@ pub fn histories<T: Send>(n: u64, history: impl Fn(u64) -> T + Sync) -> Vec<T> {
                         return;
                     }
                     let found = history(seed);
-                    lock(&all).push(found);
+                    all.lock().push(found);
                 }
             });
         }
     });
-    all.into_inner().unwrap()
+    all.into_inner()
 }
 
 /// Sends a corpus of its own, and the job.
@@ -185,7 +185,7 @@ impl Kill {
         let KillState { n, steps, place, killed, is_mended } = &*self.0;
         let step = steps.fetch_add(1, Ordering::SeqCst) + 1;
         if step == *n {
-            *lock(killed) = Some(place.killed());
+            *killed.lock() = Some(place.killed());
         }
         let fails = step == *n || step > *n && !is_mended;
         if fails { Err(io::Error::other("a fault")) } else { Ok(()) }
@@ -199,7 +199,7 @@ impl Kill {
 
     /// The store as it was before the `n`-th step, if there was one.
     pub fn killed(&self) -> Option<Place> {
-        lock(&self.0.killed).take()
+        self.0.killed.lock().take()
     }
 }
 
@@ -459,7 +459,7 @@ fn an_end_that_cannot_be_stored_is_stored_later() {
     let place = Place::new(false);
     let service = serve_without_workers(&place);
     let [first, second] = ["first", "second"].map(|key| submit(&service, key).unwrap());
-    let handle = lock(&service.0.working)[&first].clone();
+    let handle = service.0.working.lock()[&first].clone();
     let fails = || Err(io::Error::other("the disk is full"));
     faults::inject(fails, || {
         service.control(move |controller| controller.end(first, Err("no".into()))).unwrap();

@@ -11,7 +11,7 @@ use super::deletion::SteadyClock;
 use super::leader_lease::{LeaderLease, taken_over};
 use super::record::JobId;
 use super::remote::COPY_INTERVAL;
-use super::{Inner, Service, lock, now, spawn};
+use super::{Inner, Service, now, spawn};
 use crate::clock;
 
 /// Asks the thread to end, by a channel that closes when it has.
@@ -79,7 +79,7 @@ fn renew(service: &Service, lease: &mut LeaderLease) -> Result<Option<String>> {
     if !lease.renew(remote.store())? {
         return Ok(Some(taken_over(remote.store())));
     }
-    let running: Vec<JobId> = lock(&service.0.working).keys().copied().collect();
+    let running: Vec<JobId> = service.0.working.lock().keys().copied().collect();
     job_store.copy_logs(&running).map(|()| None)
 }
 

@@ -5,12 +5,12 @@
 //! keep their shape and a job of any length takes a bounded amount of memory.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use anyhow::Result;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use super::lock;
 use crate::events::{Observer, RunEvent};
 use crate::human::number;
 use crate::job::Job;
@@ -95,13 +95,13 @@ pub struct SharedView(Arc<Mutex<JobView>>);
 impl SharedView {
     /// A copy of the view.
     pub fn read(&self) -> JobView {
-        lock(&self.0).clone()
+        self.0.lock().clone()
     }
 
     /// Says which job it is of.
     pub fn of(&self, job: &Job) {
         let method = job.inference.method;
-        let mut seen = lock(&self.0);
+        let mut seen = self.0.lock();
         (seen.objective, seen.is_chain) = (method.objective(job.model.kind).to_owned(), method.is_sampler());
     }
 }
@@ -109,17 +109,17 @@ impl SharedView {
 impl Observer for SharedView {
     fn on(&mut self, event: &RunEvent<'_>) -> Result<()> {
         match *event {
-            RunEvent::Started(start) => lock(&self.0).start = start.clone(),
+            RunEvent::Started(start) => self.0.lock().start = start.clone(),
             RunEvent::Prepared { earlier } => {
-                let mut seen = lock(&self.0);
+                let mut seen = self.0.lock();
                 seen.rounds.clear();
                 earlier.iter().for_each(|round| seen.push(round.clone()));
             }
-            RunEvent::RoundFinished(round) => lock(&self.0).push(round.clone()),
-            RunEvent::Finished(summary) => lock(&self.0).final_scores = final_scores(summary),
+            RunEvent::RoundFinished(round) => self.0.lock().push(round.clone()),
+            RunEvent::Finished(summary) => self.0.lock().final_scores = final_scores(summary),
             RunEvent::Scored(look) => {
                 let snapshot = look();
-                lock(&self.0).learn(snapshot);
+                self.0.lock().learn(snapshot);
             }
             _ => {}
         }

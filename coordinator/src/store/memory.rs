@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use object_store::memory::InMemory;
@@ -14,6 +14,7 @@ use object_store::{
     CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
     PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
+use parking_lot::Mutex;
 use tokio_stream::Stream;
 
 use crate::clock::simulated;
@@ -62,13 +63,13 @@ fn name(url: &str) -> String {
 
 /// The store that `url` names, which is made if it is not there.
 pub fn store(url: &str) -> Arc<Memory> {
-    STORES.lock().unwrap().entry(name(url)).or_default().clone()
+    STORES.lock().entry(name(url)).or_default().clone()
 }
 
 /// Makes `copy` what `url` is now.
 pub fn copy(url: &str, copy: &str) {
     let copied = Memory { objects: store(url).objects.fork(), late: Mutex::default() };
-    STORES.lock().unwrap().insert(name(copy), Arc::new(copied));
+    STORES.lock().insert(name(copy), Arc::new(copied));
 }
 
 /// Has all late writes to the store that `url` names arrive.
@@ -79,7 +80,7 @@ pub fn settle(url: &str) {
 
 /// Removes the store that `url` names.
 pub fn remove(url: &str) {
-    STORES.lock().unwrap().remove(&name(url));
+    STORES.lock().remove(&name(url));
 }
 
 /// A store.
@@ -129,7 +130,7 @@ impl Memory {
     }
 
     async fn arrive_by(&self, now: Duration) {
-        let mut arrived: Vec<_> = self.late.lock().unwrap().extract_if(.., |(at, ..)| *at <= now).collect();
+        let mut arrived: Vec<_> = self.late.lock().extract_if(.., |(at, ..)| *at <= now).collect();
         arrived.sort_by_key(|(at, ..)| *at);
         for (_, place, bytes, options) in arrived {
             // Its sender does not learn whether its condition held.
@@ -142,7 +143,7 @@ impl Memory {
 impl ObjectStore for Memory {
     async fn put_opts(&self, place: &Path, bytes: PutPayload, options: PutOptions) -> Result<PutResult> {
         let late = (place.clone(), bytes.clone(), options.clone());
-        let later = |at| self.late.lock().unwrap().push((at, late.0, late.1, late.2));
+        let later = |at| self.late.lock().push((at, late.0, late.1, late.2));
         self.pass(self.objects.put_opts(place, bytes, options), later).await
     }
 

@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 use std::mem::discriminant;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
+use parking_lot::Mutex;
 use proto::convert::{Wire as _, fits};
 use proto::v1;
 use shared::work::engine::engine;
@@ -297,11 +298,11 @@ fn recorded(job: &Job, inputs: &Inputs) -> Vec<(Task, Answer)> {
     let kept = record.clone();
     let compute: Compute = Arc::new(move |task| {
         let answer = honest(task)?;
-        kept.lock().unwrap().push((task.clone(), answer.clone()));
+        kept.lock().push((task.clone(), answer.clone()));
         Ok(answer)
     });
     run(job, inputs, compute).unwrap();
-    std::mem::take(&mut *record.lock().unwrap())
+    std::mem::take(&mut *record.lock())
 }
 
 #[derive(Default, Debug)]

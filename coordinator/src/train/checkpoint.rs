@@ -21,6 +21,7 @@ use shared::models::latent;
 use shared::models::tally::Tally;
 use shared::work::task::{ContentHash, Named};
 
+use crate::clock;
 use crate::job::{Job, ModelKind, OutputTable};
 use crate::metrics::CheckpointStatus;
 use crate::metrics::{HeldOut, RoundMetrics, Timings};
@@ -291,7 +292,7 @@ pub struct Written {
 impl Checkpoints {
     /// No checkpoints are read or written.
     pub fn none() -> Checkpoints {
-        let (kept, due) = (Vec::new(), clock());
+        let (kept, due) = (Vec::new(), clock::instant());
         let strays = Vec::new();
         Checkpoints {
             store: None,
@@ -321,7 +322,7 @@ impl Checkpoints {
         }
         kept.sort_unstable_by_key(|&(number, _)| number);
         let every = Duration::from_secs_f64(output.checkpoint_seconds);
-        let (keep, due) = (output.keep_checkpoints, clock() + every);
+        let (keep, due) = (output.keep_checkpoints, clock::instant() + every);
         let store = Some(Arc::new(store));
         Ok(Checkpoints { store, every, keep, kept, strays, resume, resumed: None, due })
     }
@@ -406,7 +407,7 @@ impl Checkpoints {
                 self.kept.len()
             );
         }
-        self.due = clock() + self.every;
+        self.due = clock::instant() + self.every;
         Ok(found)
     }
 
@@ -438,7 +439,7 @@ impl Checkpoints {
 
     /// Whether the next checkpoint is due.
     pub fn are_due(&self) -> bool {
-        self.are_kept() && self.due <= clock()
+        self.are_kept() && self.due <= clock::instant()
     }
 
     /// Whether the job wants one after every round.
@@ -463,9 +464,9 @@ impl Checkpoints {
 impl NextFile {
     /// Writes `checkpoint`, and removes those that need not be kept any more.
     pub fn write(mut self, checkpoint: &Checkpoint<'_>) -> Written {
-        let begun = clock();
+        let begun = clock::instant();
         let n_bytes = self.put(checkpoint);
-        let ended = clock();
+        let ended = clock::instant();
         let ((run, round), seconds) = (checkpoint.place(), (ended - begun).as_secs_f64());
         let status = n_bytes.map(|bytes| CheckpointStatus { run, round, bytes, seconds });
         Written { status, kept: self.kept, ended }
@@ -517,14 +518,6 @@ mod as_json {
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<RoundMetrics>, D::Error> {
         serde_json::from_str(&String::deserialize(deserializer)?).map_err(de::Error::custom)
     }
-}
-
-#[expect(
-    clippy::disallowed_methods,
-    reason = "when a checkpoint is written decides nothing but what may be lost"
-)]
-fn clock() -> Instant {
-    Instant::now()
 }
 
 #[cfg(test)]

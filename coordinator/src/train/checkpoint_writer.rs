@@ -145,10 +145,11 @@ impl Drop for CheckpointWriter<'_> {
 mod tests {
     use crate::faults;
     use std::path::Path;
-    use std::sync::Mutex;
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
     use std::time::Duration;
     use std::{fs, io};
+
+    use parking_lot::Mutex;
 
     use super::*;
     use crate::fleet::Inline;
@@ -362,7 +363,7 @@ mod tests {
             let step = move || {
                 let step = n_steps.fetch_add(1, SeqCst) + 1;
                 if step == n {
-                    *at.lock().unwrap() = Some(copy_of(&folder));
+                    *at.lock() = Some(copy_of(&folder));
                 }
                 if step >= n { Err(io::Error::other("a fault")) } else { Ok(()) }
             };
@@ -372,7 +373,7 @@ mod tests {
                 (1..=ROUNDS).for_each(|round| writer.advance(|| progress(round), &mut told).unwrap());
                 writer.wait(&mut told).unwrap();
             });
-            let Some(killed) = killed.lock().unwrap().take() else {
+            let Some(killed) = killed.lock().take() else {
                 assert!(n > 2 * ROUNDS + 4, "{n} steps");
                 assert_eq!(told.checkpoints.len(), ROUNDS);
                 break;

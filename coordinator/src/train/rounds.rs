@@ -24,8 +24,9 @@ use super::group::Prepared;
 use super::input::Input;
 use super::methods::{self, Beginning, GivenTrees, State};
 use super::plan::{self, Basis, Plan};
+use super::start;
 use super::stopped::Stopped;
-use super::{clock, start};
+use crate::clock;
 use crate::events::{Observer, RunEvent};
 use crate::fleet::{Map, Stage};
 use crate::job::{self, InferenceTable, Job, Method};
@@ -175,7 +176,7 @@ impl<'a> Training<'a> {
     /// Runs all of them to their end, and gives the best run of every point of the job.
     pub fn run(&mut self, observer: &mut dyn Observer) -> Result<Vec<FinishedPoint>> {
         while self.runs.iter().any(|run| !run.is_over()) {
-            let begun = clock();
+            let begun = clock::instant();
             for (metrics, sentences) in self.batch()? {
                 let (run, round) = (metrics.run, metrics.round);
                 self.progress.rounds.push(metrics);
@@ -223,7 +224,7 @@ impl<'a> Training<'a> {
 
     /// A round of every run that is not over; the metrics of those that count, each with some sentences as they were read.
     fn batch(&mut self) -> Result<Vec<(RoundMetrics, Vec<Sample>)>> {
-        let begun = clock();
+        let begun = clock::instant();
         let active: Vec<usize> = (0..self.runs.len()).filter(|&run| !self.runs[run].is_over()).collect();
         let mut asks = Vec::with_capacity(active.len());
         let mut asked = Vec::new();

@@ -12,9 +12,9 @@ use std::io::Write as _;
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
+use parking_lot::Mutex;
 use prost::bytes::{Buf as _, BufMut as _};
 use prost::encoding::{decode_varint, encode_varint};
 use rayon::prelude::*;
@@ -125,7 +125,7 @@ impl Shuffle {
                     add(&mut folded, string[0], &string[1..], sum);
                 }
             }
-            merge(&mut total.lock().unwrap_or_else(PoisonError::into_inner), folded);
+            merge(&mut total.lock(), folded);
             Ok(())
         })
     }

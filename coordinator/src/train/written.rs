@@ -1,8 +1,9 @@
 //! Laws of the parameters that a run writes, for every model and method: they are those after the update of its last round, one step beyond the
 //! objective that is printed last. The table is in `docs/MATHS.md`.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use shared::forest::Prepared;
 use shared::grammar::groups::Groups;
@@ -79,8 +80,8 @@ impl Heard {
         let (said, stage) = (Arc::<Mutex<Said>>::default(), Arc::new(Mutex::new(Stage::Index)));
         let (engine, to, at) = (engine(), said.clone(), stage.clone());
         let compute: Compute = Arc::new(move |task| {
-            let (answer, stage) = (engine(task)?, *at.lock().unwrap_or_else(PoisonError::into_inner));
-            let mut said = to.lock().unwrap_or_else(PoisonError::into_inner);
+            let (answer, stage) = (engine(task)?, *at.lock());
+            let mut said = to.lock();
             said.push((stage, task.clone(), answer.clone()));
             Ok(answer)
         });
@@ -95,7 +96,7 @@ impl Map for Heard {
         tasks: Arc<dyn Tasks>,
         each: &mut dyn FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError> {
-        *self.stage.lock().unwrap() = stage;
+        *self.stage.lock() = stage;
         self.fleet.map(stage, tasks, each)
     }
 }
@@ -103,7 +104,7 @@ impl Map for Heard {
 fn run(job: &Job) -> (Outcome, Said) {
     let (inputs, fleet) = (Inputs::load(job).unwrap(), Heard::new());
     let outcome = train(job, &inputs, &fleet, &mut Checkpoints::none(), &mut All(Vec::new())).unwrap();
-    let said = std::mem::take(&mut *fleet.said.lock().unwrap());
+    let said = std::mem::take(&mut *fleet.said.lock());
     (outcome, said)
 }
 

@@ -10,7 +10,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -24,6 +24,7 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use super::sessions::{LIFETIME, Sessions};
 use super::{App, PageError};
 use crate::access::{Access, Denied, Identity, Role};
+use crate::clock;
 use crate::connection_limits::Place;
 use crate::revocation::Revocable;
 use crate::service::Service;
@@ -65,7 +66,7 @@ impl Auth {
     fn shown_by(&self, headers: &HeaderMap) -> Option<String> {
         let shown = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let of_session = || {
-            let token = self.sessions.token(&number(headers)?, clock())?;
+            let token = self.sessions.token(&number(headers)?, clock::instant())?;
             Some(format!("Bearer {token}"))
         };
         shown.map(str::to_owned).or_else(of_session)
@@ -87,7 +88,7 @@ impl Auth {
         match admitted {
             Ok(who) => {
                 let _ = note(who.name, "login").await;
-                match self.sessions.open(token, clock()) {
+                match self.sessions.open(token, clock::instant()) {
                     Ok(number) => go("/", &self.cookie(&number, LIFETIME)),
                     Err(error) => {
                         PageError(StatusCode::INTERNAL_SERVER_ERROR, format!("no session: {error}"))
@@ -247,11 +248,6 @@ fn number(headers: &HeaderMap) -> Option<String> {
     cookies
         .find(|cookie| [COOKIE, SECURE_COOKIE].contains(&cookie.name()))
         .map(|cookie| cookie.value().to_owned())
-}
-
-#[expect(clippy::disallowed_methods, reason = "sessions end with time; results do not depend on it")]
-fn clock() -> Instant {
-    Instant::now()
 }
 
 /// Whether the browser confirms that a page of this service sent the request.

@@ -7,13 +7,14 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use maud::Markup;
+use parking_lot::Mutex;
 use prost::bytes::Bytes;
 use serde::Serialize;
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -160,7 +161,7 @@ impl Events {
     where
         F: Future<Output = Option<Vec<Part>>> + Send + 'static,
     {
-        let mut topics = lock(&self.topics);
+        let mut topics = self.topics.lock();
         if let Some(drawings) = topics.get(&topic) {
             return drawings.subscribe();
         }
@@ -189,7 +190,7 @@ async fn draw<F>(
         };
         version += 1;
         {
-            let mut topics = lock(&events.topics);
+            let mut topics = events.topics.lock();
             let drawings = topics.get(&topic).filter(|drawings| drawings.receiver_count() > 0);
             let (Some(parts), Some(drawings)) = (parts, drawings) else {
                 topics.remove(&topic);
@@ -219,10 +220,6 @@ fn merge(drawing: &mut Drawing, parts: Vec<Part>, version: u64) -> bool {
     let changed = new.iter().any(|drawn| drawn.version == version);
     *drawing = Arc::new(new);
     changed
-}
-
-fn lock(topics: &Topics) -> MutexGuard<'_, BTreeMap<Topic, watch::Sender<Drawing>>> {
-    topics.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -300,7 +297,7 @@ mod tests {
             }
             assert!(drawn.load(Ordering::SeqCst) < 50, "{drawn:?}");
             // Without watchers the next rendering is the topic's last.
-            while !lock(&events.topics).is_empty() {
+            while !events.topics.lock().is_empty() {
                 notifier.ring();
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }

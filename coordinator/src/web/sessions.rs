@@ -5,8 +5,9 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::access::secret;
 
@@ -28,7 +29,7 @@ impl Sessions {
     /// Opens a session for a token, and returns its number in hex digits.
     pub fn open(&self, token: &str, now: Instant) -> io::Result<String> {
         let number = secret()?;
-        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = self.0.lock();
         sessions.retain(|_, session| now.duration_since(session.begun) < LIFETIME);
         if sessions.len() >= MAX_SESSIONS
             && let Some(oldest) =
@@ -42,14 +43,14 @@ impl Sessions {
 
     /// Returns the token of a session that has not ended.
     pub fn token(&self, number: &str, now: Instant) -> Option<String> {
-        let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let sessions = self.0.lock();
         let session = sessions.get(&key(number))?;
         (now.duration_since(session.begun) < LIFETIME).then(|| session.token.clone())
     }
 
     /// Ends a session.
     pub fn close(&self, number: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&key(number));
+        self.0.lock().remove(&key(number));
     }
 }
 

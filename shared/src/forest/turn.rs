@@ -2,15 +2,16 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
 
 use crate::stop;
 
 /// Bytes beyond which a forest or chart is large.
 pub const LARGE: usize = 64 << 20;
 
-/// Whether a thread of this process has a turn.
+/// Whether a thread of this process has a turn. A stopped thread leaves a value that is right: it changes in one step.
 static IS_TAKEN: Mutex<bool> = Mutex::new(false);
 static RETURNED: Condvar = Condvar::new();
 
@@ -28,9 +29,9 @@ impl Turn {
         /// Time between two checks of a thread that waits.
         const WAIT: Duration = Duration::from_millis(50);
         if HELD.get() == 0 {
-            let mut is_taken = lock();
+            let mut is_taken = IS_TAKEN.lock();
             while *is_taken {
-                is_taken = RETURNED.wait_timeout(is_taken, WAIT).unwrap_or_else(PoisonError::into_inner).0;
+                RETURNED.wait_for(&mut is_taken, WAIT);
                 stop::check();
             }
             *is_taken = true;
@@ -44,15 +45,10 @@ impl Drop for Turn {
     fn drop(&mut self) {
         HELD.set(HELD.get() - 1);
         if HELD.get() == 0 {
-            *lock() = false;
+            *IS_TAKEN.lock() = false;
             RETURNED.notify_one();
         }
     }
-}
-
-/// A stopped thread leaves a value that is right: it changes in one step.
-fn lock() -> MutexGuard<'static, bool> {
-    IS_TAKEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

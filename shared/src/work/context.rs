@@ -9,12 +9,13 @@ mod once;
 pub mod patterns;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use built::BuiltShard;
 use built::spill::Spill;
 use cache::Models;
 use once::Once;
+use parking_lot::Mutex;
 use patterns::Patterns;
 
 use super::content::{ContentHash, Named};
@@ -96,7 +97,7 @@ impl<'a> Context<'a> {
     pub fn patterns(&self, max_length: u32) -> Arc<Patterns> {
         let grammar = &self.language.grammar;
         let patterns = {
-            let mut last = lock(&self.cache.patterns);
+            let mut last = self.cache.patterns.lock();
             match &*last {
                 Some((hash, length, patterns)) if (*hash, *length) == (grammar.hash, max_length) => {
                     patterns.clone()
@@ -185,8 +186,4 @@ impl<'a> Context<'a> {
             }
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -9,7 +9,8 @@
 //! ```
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::stop::Stop;
 
@@ -119,8 +120,9 @@ impl<K: Ord + Copy, T, M> Threads<K, T, M> {
     /// Waits for the next task; `None` at the end.
     pub fn next(&self) -> Option<(K, T, Stop)> {
         let waits = |guarded: &mut Guarded<K, T, M>| guarded.queue.n_waiting() == 0 && !guarded.closed;
-        let guarded = self.changed.wait_while(self.lock(), waits);
-        guarded.unwrap_or_else(PoisonError::into_inner).queue.begin()
+        let mut guarded = self.lock();
+        self.changed.wait_while(&mut guarded, waits);
+        guarded.queue.begin()
     }
 
     /// Lets the threads end once no task waits.
@@ -137,7 +139,7 @@ impl<K: Ord + Copy, T, M> Threads<K, T, M> {
 
     /// The queue and the rest. A thread that panicked under the lock has left nothing half-done.
     pub fn lock(&self) -> MutexGuard<'_, Guarded<K, T, M>> {
-        self.guarded.lock().unwrap_or_else(PoisonError::into_inner)
+        self.guarded.lock()
     }
 }
 

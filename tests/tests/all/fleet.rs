@@ -1,16 +1,19 @@
 //! Law: every fleet answers as the calling thread does, even if members are killed, stopped, slow or late.
 
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use coordinator::access::Access;
 use coordinator::fleet::{
     Account, AccountId, Compute, Effort, Fleet, FleetConfig, FleetError, FleetEvent, FleetStatus, Handle,
     Inline, Listen, Map, MapReport, MemberState, Shards, Stage, Waiting, engine,
 };
-use grammaton_tests::{Network, Process, binary, echo, echo_at_once, echo_pass, echo_task, eventually};
+use grammaton_tests::{
+    Network, Process, binary, clock, echo, echo_at_once, echo_pass, echo_task, eventually,
+};
+use parking_lot::{Condvar, Mutex};
 use proto::convert::Wire as _;
 use proto::token::Token;
 use scheduler::{Cause, Failure, Fault};
@@ -727,12 +730,11 @@ struct Gate(Arc<(Mutex<bool>, Condvar)>);
 impl Gate {
     fn pass(&self) {
         let (is_open, changed) = &*self.0;
-        let guard = is_open.lock().unwrap();
-        drop(changed.wait_while(guard, |is_open| !*is_open).unwrap());
+        changed.wait_while(&mut is_open.lock(), |is_open| !*is_open);
     }
 
     fn open(&self) {
-        *self.0.0.lock().unwrap() = true;
+        *self.0.0.lock() = true;
         self.0.1.notify_all();
     }
 }
@@ -900,9 +902,4 @@ fn new_members_get_tasks_and_tasks_of_lost_members_are_assigned_again() {
         assert!(report.attempts >= 2, "{report:?}");
         eprintln!("stopped: its task was assigned again and answered {:?} later", stopped.elapsed());
     });
-}
-
-#[expect(clippy::disallowed_methods, reason = "the test reports its duration")]
-fn clock() -> Instant {
-    Instant::now()
 }

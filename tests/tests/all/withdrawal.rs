@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::process::Command;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use coordinator::fleet::{
@@ -17,6 +17,7 @@ use grammaton_tests::cluster::worker_command;
 use grammaton_tests::folder::{Folder, examples};
 use grammaton_tests::serving::Serving;
 use grammaton_tests::{Network, Process, SOON, clock, echo, echo_at_once, echo_task, eventually};
+use parking_lot::Mutex;
 use serde_json::Value;
 use shared::stop;
 use shared::work::task::{Answer, Task, Work};
@@ -40,11 +41,11 @@ impl Drop for Ends<'_> {
 
 impl Record {
     fn add(&self, what: &'static str) {
-        self.0.lock().unwrap().push(what);
+        self.0.lock().push(what);
     }
 
     fn all(&self) -> Vec<&'static str> {
-        self.0.lock().unwrap().clone()
+        self.0.lock().clone()
     }
 
     fn await_one(&self, what: &'static str) {
@@ -474,7 +475,7 @@ fn times_from_a_cancellation_to_a_free_thread() {
         struct Watch(Arc<Mutex<Thread>>, &'static str);
         impl Drop for Watch {
             fn drop(&mut self) {
-                let mut thread = self.0.lock().unwrap();
+                let mut thread = self.0.lock();
                 thread.running = None;
                 if std::thread::panicking() {
                     thread.stopped = Some((self.1, clock()));
@@ -482,7 +483,7 @@ fn times_from_a_cancellation_to_a_free_thread() {
             }
         }
         let kind = kind(&task.work);
-        shared.lock().unwrap().running = Some(kind);
+        shared.lock().running = Some(kind);
         let _watch = Watch(shared.clone(), kind);
         engine(task)
     });
@@ -498,7 +499,7 @@ fn times_from_a_cancellation_to_a_free_thread() {
                     &folder,
                     &["submit", &format!("{name}.toml"), "--set", &format!("inference.seed={sample}")],
                 );
-                let running = || thread.lock().unwrap().running;
+                let running = || thread.lock().running;
                 let begun = clock();
                 let is_seen = loop {
                     if running() == Some(*work) {
@@ -514,8 +515,8 @@ fn times_from_a_cancellation_to_a_free_thread() {
                 std::thread::sleep(Duration::from_millis(23 * sample));
                 let called = clock();
                 service.run(&folder, &["cancel", &id]);
-                eventually(&|| service.log(), || thread.lock().unwrap().running.is_none());
-                let stopped = thread.lock().unwrap().stopped;
+                eventually(&|| service.log(), || thread.lock().running.is_none());
+                let stopped = thread.lock().stopped;
                 if let (true, Some((kind, at))) = (is_seen, stopped)
                     && kind == *work
                     && at >= called

@@ -20,7 +20,7 @@ use serde::Serialize;
 use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use shared::work::task::{Answer, Task};
 
-use super::clock;
+use crate::clock;
 use crate::events::All;
 use crate::fleet::forecast::{Load, Message, TaskLoad};
 use crate::fleet::{Compute, Fleet, FleetConfig, FleetError, Inline, Map, MapReport, Stage, Tasks, engine};
@@ -160,7 +160,7 @@ impl Probe {
         tasks: &dyn Tasks,
         each: &mut dyn FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError> {
-        let begun = clock();
+        let begun = clock::instant();
         drop(self.preparing.take());
         let batch = BatchId(self.rounds.borrow().len() as u64);
         let (mut once, mut every_round) = (Message::default(), Message::default());
@@ -195,7 +195,13 @@ impl Probe {
             found.push(measured);
         }
         let busy_by_task: Vec<Duration> = found.iter().map(|task| task.busy).collect();
-        self.rounds.borrow_mut().push(RoundFound { tasks: found, once, every_round, begun, ended: clock() });
+        self.rounds.borrow_mut().push(RoundFound {
+            tasks: found,
+            once,
+            every_round,
+            begun,
+            ended: clock::instant(),
+        });
         let (busy, attempts) = (busy_by_task.iter().sum(), busy_by_task.len());
         Ok(MapReport { wall: begun.elapsed(), busy, busy_by_task, attempts, ..MapReport::default() })
     }
@@ -263,7 +269,7 @@ impl Map for Probe {
 
 /// Runs `act`; returns its result and its duration.
 fn timed<T>(act: impl FnOnce() -> T) -> (T, Duration) {
-    let begun = clock();
+    let begun = clock::instant();
     let result = act();
     (result, begun.elapsed())
 }
@@ -277,7 +283,7 @@ fn assigned(id: LeaseId, task: &Task) -> TaskFound {
         let found = blobs.iter().find(|blob| blob.hash().0 == hash);
         found.cloned().ok_or(WireError::Missing { field })
     };
-    let begun = clock();
+    let begun = clock::instant();
     // Only the time matters: the value was just encoded, so it can be decoded.
     let _ = arrived(head.extent.clone(), payload).map(|payload| lease::work_from_wire(&head, payload, find));
     let handling = begun.elapsed();

@@ -13,7 +13,7 @@ use shared::work::task::Task;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::breach::Breach;
-use crate::fleet::messages::clock;
+use crate::clock;
 
 /// Maximum size of the arriving answers of all members, in bytes. It is that of the largest payload, so that every answer finds room in
 /// the end, and a thousand members cannot exhaust the memory.
@@ -87,7 +87,7 @@ impl Arriving {
 /// Deadline of an answer of that size.
 pub fn due(size: u64) -> tokio::time::Instant {
     let time = ANSWER_WITHIN + Duration::from_secs(size.min(ROOM) / SLOWEST);
-    clock().checked_add(time).unwrap_or_else(clock).into()
+    clock::instant().checked_add(time).unwrap_or_else(clock::instant).into()
 }
 
 #[cfg(test)]
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn the_deadline_of_an_answer_grows_with_its_size() {
-        let now = clock();
+        let now = clock::instant();
         let after = |size| due(size).into_std().duration_since(now).as_secs();
         assert!((60..70).contains(&after(0)));
         assert!((64..74).contains(&after(1 << 20)));

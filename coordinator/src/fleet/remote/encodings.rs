@@ -1,8 +1,9 @@
 //! Encoded blobs that all members need, encoded once.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
+use parking_lot::{Mutex, MutexGuard};
 use prost::bytes::Bytes;
 use proto::convert::blob::Blob;
 use shared::work::task::ContentHash;
@@ -51,6 +52,6 @@ impl Encodings {
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

@@ -6,9 +6,10 @@
 pub(super) mod spill;
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use super::lock;
+use parking_lot::Mutex;
+
 use crate::data::Sentence;
 use crate::forest::Prepared;
 use crate::forest::TooAmbiguous;
@@ -288,7 +289,7 @@ impl BuiltShard {
         let fits = |compact: &Arc<Compact>| {
             weights.iter().zip(&compact.alive).all(|(weight, &alive)| alive || weight.is_zero())
         };
-        let mut kept = lock(&self.compact).take().filter(fits);
+        let mut kept = self.compact.lock().take().filter(fits);
         let before = kept.as_ref().map_or(weights.len(), |compact| compact.n_alive);
         if n_alive * 4 < before * 3 {
             let alive: Vec<bool> = weights.iter().map(|weight| !weight.is_zero()).collect();
@@ -300,7 +301,7 @@ impl BuiltShard {
             let forests = forests.collect();
             kept = Some(Arc::new(Compact { alive, n_alive, forests }));
         }
-        lock(&self.compact).clone_from(&kept);
+        self.compact.lock().clone_from(&kept);
         kept
     }
 }

@@ -8,13 +8,14 @@
 //! Nothing is built while the table is locked. Tasks that need the same prepared form wait for it, and no others do; a shard that two
 //! threads need at a time is built twice. A task that is stopped while it builds leaves nothing behind.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 
+use super::ModelKey;
 use super::built::BuiltShard;
 use super::once::Once;
-use super::{ModelKey, lock};
 use crate::forest::Prepared;
 use crate::forest::TooAmbiguous;
 use crate::limits::MAX_FOREST;
@@ -119,7 +120,7 @@ impl Models {
     }
 
     fn table(&self) -> MutexGuard<'_, Table> {
-        lock(&self.table)
+        self.table.lock()
     }
 }
 

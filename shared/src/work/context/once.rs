@@ -3,9 +3,10 @@
 //! A task that is stopped ([`crate::stop`]) while it builds leaves nothing behind, and another one builds; a task that waits can be
 //! stopped, too.
 
-use std::sync::{Mutex, OnceLock, TryLockError};
-use std::thread;
+use std::sync::OnceLock;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::stop;
 
@@ -37,15 +38,9 @@ impl<T> Once<T> {
             if let Some(value) = self.get() {
                 return value;
             }
-            // Poisoned if the task that built it was stopped.
-            let _building = match self.building.try_lock() {
-                Ok(building) => building,
-                Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-                Err(TryLockError::WouldBlock) => {
-                    stop::check();
-                    thread::sleep(WAIT);
-                    continue;
-                }
+            let Some(_building) = self.building.try_lock_for(WAIT) else {
+                stop::check();
+                continue;
             };
             return self.value.get_or_init(build);
         }
@@ -55,6 +50,7 @@ impl<T> Once<T> {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
+    use std::thread;
 
     use super::*;
     use crate::stop::{Stop, Stopped, until};

@@ -3,11 +3,11 @@
 //! They are the same for all sentences of a pattern: sentences whose terminals the rules do not tell apart ([`alike`]). So they are found
 //! once for each pattern, from the sentence of its representatives, and kept for other shards and passes.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-use super::lock;
 use crate::forest::binary::{Adapted, Kind};
 use crate::forest::build::Builder;
 use crate::forest::inside::{Scratch, Weights, edge_posteriors, real};
@@ -57,11 +57,11 @@ impl Patterns {
     }
 
     fn get(&self, pattern: &[SymbolId]) -> Option<Constituents> {
-        lock(&self.known).by_pattern.get(pattern).cloned()
+        self.known.lock().by_pattern.get(pattern).cloned()
     }
 
     fn keep(&self, pattern: &[SymbolId], constituents: &Constituents) {
-        let mut known = lock(&self.known);
+        let mut known = self.known.lock();
         let n = constituents.as_ref().map_or(0, |constituents| constituents.len());
         if known.n_constituents + n <= KEPT
             && known.by_pattern.insert(pattern.into(), constituents.clone()).is_none()

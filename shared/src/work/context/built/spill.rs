@@ -7,10 +7,10 @@ use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytemuck::{AnyBitPattern, NoUninit};
+use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 
 use super::{BuiltShard, Item};
@@ -18,7 +18,7 @@ use crate::forest::Forest;
 use crate::forest::chains::Chains;
 use crate::stop::{self, checked};
 use crate::work::content::ContentHash;
-use crate::work::context::{ModelKey, lock};
+use crate::work::context::ModelKey;
 use crate::work::counts::Index;
 
 /// Models of which there are files at a time: the jobs that may take turns on one machine.
@@ -65,7 +65,7 @@ impl Spill {
     /// Returns what `with` returns for the shards of `model` that have files. Beyond [`MODELS`] models, the files of the one that was used
     /// least recently are removed.
     fn with_shards<R>(&self, model: ModelKey, with: impl FnOnce(&mut FxHashSet<ContentHash>) -> R) -> R {
-        let mut there = lock(&self.there);
+        let mut there = self.there.lock();
         let at = there.iter().position(|(other, _)| *other == model);
         let (_, mut shards) = at.and_then(|at| there.remove(at)).unwrap_or((model, FxHashSet::default()));
         let said = with(&mut shards);
