@@ -15,7 +15,6 @@ pub fn create(place: &Path) -> io::Result<NamedTempFile> {
     fs::create_dir_all(folder)?;
     let mut builder = tempfile::Builder::new();
     // Temporary files are private by default; results have the permissions of the umask.
-    #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     builder.prefix(PREFIX).tempfile_in(folder)
 }

@@ -236,9 +236,10 @@ fn decide(share: f64, mut agreement: impl FnMut(Auto) -> Result<f64>) -> Result<
     }
     let agreed = agreement(ONE_LEVEL)?;
     write!(reason, ", a trial with one level of collocations agrees by {agreed:.2}")?;
-    Ok(match agreed >= LEVELS_AGREE {
-        true => (MOSTLY_THREE_LEVELS, reason + ": mostly three levels, no function words"),
-        false => (MOSTLY_ONE_LEVEL, reason + ": mostly one level, no function words"),
+    Ok(if agreed >= LEVELS_AGREE {
+        (MOSTLY_THREE_LEVELS, reason + ": mostly three levels, no function words")
+    } else {
+        (MOSTLY_ONE_LEVEL, reason + ": mostly one level, no function words")
     })
 }
 

@@ -54,9 +54,10 @@ pub fn text_to_parse(path: &Path, options: &Options) -> Result<Box<dyn Iterator<
 
 /// Opens the corpus at `path`; `-` is standard input.
 fn given(path: &Path, options: &Options) -> Result<Reader<'static>> {
-    match path.as_os_str() == "-" {
-        true => Ok(Reader::new(io::stdin().lock(), STANDARD_INPUT, options)?),
-        false => reader(path, options),
+    if path.as_os_str() == "-" {
+        Ok(Reader::new(io::stdin().lock(), STANDARD_INPUT, options)?)
+    } else {
+        reader(path, options)
     }
 }
 

@@ -287,10 +287,7 @@ fn describe(status: io::Result<ExitStatus>, memory: u64) -> String {
         Ok(status) => status,
         Err(error) => return format!("the process of the job was lost: {error}"),
     };
-    #[cfg(unix)]
     let signal = std::os::unix::process::ExitStatusExt::signal(&text);
-    #[cfg(not(unix))]
-    let signal = None;
     match signal {
         Some(6 | 9) => format!(
             "the job's process was ended by signal {}: it needs more than the {} of memory that it may have (--job-memory of the service), \
@@ -355,15 +352,11 @@ impl Ending {
 /// Starts this program as the process of a job.
 fn start_process(log: Form) -> io::Result<Started> {
     // The link leads to this program even if its file has been replaced.
-    let program = match cfg!(target_os = "linux") {
-        true => "/proc/self/exe".into(),
-        false => std::env::current_exe()?,
-    };
+    let program = if cfg!(target_os = "linux") { "/proc/self/exe".into() } else { std::env::current_exe()? };
     let mut command = Command::new(program);
     command.args(["job-process", "--log", &log.to_string()]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).env_remove(TOKEN_VARIABLE);
     // Ctrl-C in the service's terminal is for the service, which stops its jobs.
-    #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let mut child = command.spawn()?;
     let lost = || io::Error::other("no pipe");

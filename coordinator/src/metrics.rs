@@ -169,9 +169,10 @@ pub struct HeldOut {
 }
 
 fn infinite_if_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-    match deserializer.is_human_readable() {
-        true => Ok(Option::deserialize(deserializer)?.unwrap_or(f64::INFINITY)),
-        false => f64::deserialize(deserializer),
+    if deserializer.is_human_readable() {
+        Ok(Option::deserialize(deserializer)?.unwrap_or(f64::INFINITY))
+    } else {
+        f64::deserialize(deserializer)
     }
 }
 

@@ -422,9 +422,10 @@ fn points(summary: &Summary) -> Vec<String> {
 fn line(round: &RoundMetrics, seconds_left: Option<f64>) -> String {
     let bound = round.bound.map_or("bound –".to_owned(), |bound| format!("bound {bound:.2}"));
     let change = round.change.map_or(String::new(), |change| format!("  change {change:.1e}"));
-    let strings = match round.strings.is_empty() {
-        true => String::new(),
-        false => format!("  {} strings", round.strings.values().sum::<usize>()),
+    let strings = if round.strings.is_empty() {
+        String::new()
+    } else {
+        format!("  {} strings", round.strings.values().sum::<usize>())
     };
     format!(
         "{bound}{change}{}{}{strings}  {:.0} sentences/s{}",

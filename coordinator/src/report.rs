@@ -130,10 +130,12 @@ fn figures(report: &Report<'_>) -> Markup {
     if let Some(draws) = summary.effective_sample_size {
         figures.push(("effective draws".to_owned(), format!("{draws:.0}")));
     }
-    let rounds = match summary.converged {
-        _ if report.method().is_sampler() => "rounds",
-        true => "rounds, converged",
-        false => "rounds, not converged",
+    let rounds = if report.method().is_sampler() {
+        "rounds"
+    } else if summary.converged {
+        "rounds, converged"
+    } else {
+        "rounds, not converged"
     };
     figures.push((rounds.to_owned(), summary.rounds_run.to_string()));
     if summary.rounds != summary.rounds_run {

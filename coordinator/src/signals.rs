@@ -41,18 +41,14 @@ impl Signal {
 
 /// The signals of this process, from the moment of listening.
 pub struct Signals {
-    #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
-    #[cfg(unix)]
     terminate: tokio::signal::unix::Signal,
     /// Received and left alone: a write beyond the limit of file sizes fails then, as one to a full disk, and does not end the process.
-    #[cfg(unix)]
     _file_size: tokio::signal::unix::Signal,
 }
 
 impl Signals {
     /// Starts to listen; must be called within a runtime.
-    #[cfg(unix)]
     pub fn listen() -> Result<Signals> {
         use tokio::signal::unix::{SignalKind, signal};
         let of = |kind| signal(kind).context("cannot listen for signals");
@@ -63,28 +59,12 @@ impl Signals {
         })
     }
 
-    /// Starts to listen; must be called within a runtime.
-    #[cfg(not(unix))]
-    pub fn listen() -> Result<Signals> {
-        Ok(Signals {})
-    }
-
     /// Waits for the next signal.
-    #[cfg(unix)]
     pub async fn next(&mut self) -> Signal {
         tokio::select! {
             _ = self.interrupt.recv() => Signal::Interrupt,
             _ = self.terminate.recv() => Signal::Terminate,
         }
-    }
-
-    /// Waits for the next signal.
-    #[cfg(not(unix))]
-    pub async fn next(&mut self) -> Signal {
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-        Signal::Interrupt
     }
 }
 

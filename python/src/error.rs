@@ -64,9 +64,10 @@ pub fn exception(py: Python<'_>, error: anyhow::Error) -> PyErr {
             return PyRuntimeError::new_err(message);
         }
     }
-    match message.starts_with("internal error") {
-        true => PyRuntimeError::new_err(message),
-        false => PyValueError::new_err(message),
+    if message.starts_with("internal error") {
+        PyRuntimeError::new_err(message)
+    } else {
+        PyValueError::new_err(message)
     }
 }
 

@@ -273,10 +273,7 @@ impl Run {
     fn stop(&self, py: Python<'_>) -> PyResult<()> {
         drop(self.look()?);
         self.shared.stop();
-        match self.is_callback() {
-            true => Ok(()),
-            false => self.wait(py, |state| state.stage.is_over()),
-        }
+        if self.is_callback() { Ok(()) } else { self.wait(py, |state| state.stage.is_over()) }
     }
 }
 
@@ -300,11 +297,12 @@ pub fn stop_all(py: Python<'_>) {
 impl Run {
     /// The state, in the process of the run.
     fn look(&self) -> PyResult<MutexGuard<'_, State>> {
-        match self.pid == process::id() {
-            true => Ok(self.shared.state()),
-            false => Err(PyRuntimeError::new_err(
+        if self.pid == process::id() {
+            Ok(self.shared.state())
+        } else {
+            Err(PyRuntimeError::new_err(
                 "this run belongs to the process from which this one was forked; use it there",
-            )),
+            ))
         }
     }
 

@@ -51,16 +51,13 @@ fn measure(symbols: &[String], tags: &[Vec<u32>], merge: bool, runs: usize) {
     let grammar = Named::new(grammar(symbols).expect("these are tags"));
     let lexicon = Named::new(Lexicon::default());
     let sentences: Vec<_> = tags.iter().map(|tags| layout.tokens(tags)).collect();
-    let shards: Vec<Named<Shard>> = match merge {
-        true => {
-            let cut = shard::cut(&sentences, shard::DEFAULT_SHARD_SYMBOLS).into_iter();
-            cut.map(|cut| Named::new(cut.shard)).collect()
-        }
-        false => {
-            let alone = |tokens: &Vec<SymbolId>| Sentence { tokens: tokens.clone(), multiplicity: 1 };
-            let shard = |run: &[Vec<SymbolId>]| Named::new(Shard::Sentences(run.iter().map(alone).collect()));
-            sentences.chunks(750).map(shard).collect()
-        }
+    let shards: Vec<Named<Shard>> = if merge {
+        let cut = shard::cut(&sentences, shard::DEFAULT_SHARD_SYMBOLS).into_iter();
+        cut.map(|cut| Named::new(cut.shard)).collect()
+    } else {
+        let alone = |tokens: &Vec<SymbolId>| Sentence { tokens: tokens.clone(), multiplicity: 1 };
+        let shard = |run: &[Vec<SymbolId>]| Named::new(Shard::Sentences(run.iter().map(alone).collect()));
+        sentences.chunks(750).map(shard).collect()
     };
     let engine = Engine::default();
     let ask = |shard: &Named<Shard>, work| {

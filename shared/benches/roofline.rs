@@ -113,9 +113,10 @@ impl WithSimd for MultiplyAdds {
         let mut sums = [simd.splat_f64s(1.0); SUMS];
         for _ in 0..STEPS {
             for sum in &mut sums {
-                *sum = match self.fused {
-                    true => simd.mul_add_f64s(*sum, x, y),
-                    false => simd.add_f64s(simd.mul_f64s(*sum, x), y),
+                *sum = if self.fused {
+                    simd.mul_add_f64s(*sum, x, y)
+                } else {
+                    simd.add_f64s(simd.mul_f64s(*sum, x), y)
                 };
             }
         }

@@ -65,10 +65,11 @@ pub struct Forest {
 #[error(
     "a sentence of {n_tokens} symbols has too many derivations, which would take more than {} MiB; {}",
     limit >> 20,
-    match self.is_everywhere() {
-        true => "split the sentence, or give the grammar fewer rules that derive the same",
-        false => "this process has no more for forests (--memory)",
-    }
+    if self.is_everywhere() {
+"split the sentence, or give the grammar fewer rules that derive the same"
+} else {
+"this process has no more for forests (--memory)"
+}
 )]
 pub struct TooAmbiguous {
     /// Symbols of the sentence.

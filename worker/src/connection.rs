@@ -269,11 +269,12 @@ async fn receive(
     let mut arriving: Option<(Head, Assembly)> = None;
     let mut welcomed = false;
     loop {
-        let message = match welcomed {
-            true => incoming.message().await,
-            false => tokio::time::timeout(WELCOME_WITHIN, incoming.message())
+        let message = if welcomed {
+            incoming.message().await
+        } else {
+            tokio::time::timeout(WELCOME_WITHIN, incoming.message())
                 .await
-                .map_err(|_| "the coordinator sent no welcome in time".to_owned())?,
+                .map_err(|_| "the coordinator sent no welcome in time".to_owned())?
         };
         let message = message.map_err(|status| route::why_ended(&status))?;
         let message = message.ok_or_else(|| "closed by the coordinator".to_owned())?.message;
@@ -326,9 +327,10 @@ async fn receive(
                 let is_small = payload.len() <= payload::SMALL;
                 let take = move || take(head, payload, &blobs);
                 // Large values take a while to decode; heartbeats must not wait for them.
-                let taken = match is_small {
-                    true => take(),
-                    false => tokio::task::spawn_blocking(take).await.map_err(|error| error.to_string())?,
+                let taken = if is_small {
+                    take()
+                } else {
+                    tokio::task::spawn_blocking(take).await.map_err(|error| error.to_string())?
                 };
                 if let Some(assigned) = taken? {
                     tell(events, assigned).await?;

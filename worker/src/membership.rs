@@ -280,9 +280,12 @@ impl Membership {
 
     /// Withdraws the tasks that are not reported yet.
     fn withdraw(&mut self, now: Duration, mut leases: Vec<SessionLease>, actions: &mut Vec<Action>) {
-        leases.retain(|lease| match self.running.contains(lease) {
-            true => !self.stopping.contains_key(lease),
-            false => self.unsent.contains(lease) && !self.sending.contains(lease),
+        leases.retain(|lease| {
+            if self.running.contains(lease) {
+                !self.stopping.contains_key(lease)
+            } else {
+                self.unsent.contains(lease) && !self.sending.contains(lease)
+            }
         });
         let running = leases.iter().filter(|lease| self.running.contains(lease));
         self.stopping.extend(running.map(|&lease| (lease, now)));

@@ -294,9 +294,10 @@ impl Accounts {
         }
         let mut n_accounts: BTreeMap<UserId, usize> = self.users.keys().map(|&user| (user, 0)).collect();
         self.all.values().for_each(|ledger| *n_accounts.entry(ledger.account.user).or_default() += 1);
-        match self.users.iter().map(|(&id, user)| (id, user.n_accounts)).eq(n_accounts) {
-            true => Ok(()),
-            false => Err("the numbers of accounts of users are wrong".into()),
+        if self.users.iter().map(|(&id, user)| (id, user.n_accounts)).eq(n_accounts) {
+            Ok(())
+        } else {
+            Err("the numbers of accounts of users are wrong".into())
         }
     }
 }

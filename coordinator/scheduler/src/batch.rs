@@ -294,10 +294,14 @@ impl Batch {
     /// Relation of `worker` to those that compute the replica of `task`, or answered it.
     pub fn kinship(&self, worker: &Identity, task: TaskIndex) -> Kinship {
         let Some(replica) = self.tasks[task.index()].replica else { return Kinship::None };
-        let kinship = |other: &Identity| match () {
-            () if other.process == worker.process => Kinship::SameProcess,
-            () if other.machine == worker.machine => Kinship::SameMachine,
-            () => Kinship::None,
+        let kinship = |other: &Identity| {
+            if other.process == worker.process {
+                Kinship::SameProcess
+            } else if other.machine == worker.machine {
+                Kinship::SameMachine
+            } else {
+                Kinship::None
+            }
         };
         self.tasks[replica.index()].workers().map(kinship).max().unwrap_or(Kinship::None)
     }

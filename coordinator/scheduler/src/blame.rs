@@ -111,10 +111,13 @@ impl Blame {
         let is_same = |entry: &Entry| entry.by.identity.process == member.identity.process;
         match self.0.first() {
             _ if self.0.iter().any(is_same) => Involvement::Failed,
-            Some(first) if self.0.iter().any(|entry| on_machine(&entry)) => match member.joined < first.at {
-                true => Involvement::Neighbour,
-                false => Involvement::Newcomer,
-            },
+            Some(first) if self.0.iter().any(|entry| on_machine(&entry)) => {
+                if member.joined < first.at {
+                    Involvement::Neighbour
+                } else {
+                    Involvement::Newcomer
+                }
+            }
             _ => Involvement::None,
         }
     }

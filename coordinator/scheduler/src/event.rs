@@ -133,17 +133,14 @@ fn list(attempts: &[FailedAttempt]) -> String {
 /// What to do about such failures.
 fn advice(attempts: &[FailedAttempt]) -> &'static str {
     let any = |is: fn(&Fault) -> bool| attempts.iter().any(|attempt| is(&attempt.how));
-    match () {
-        () if any(|how| matches!(how, Fault::Overdue(_))) => {
-            "; look at its sentences, or allow more with --lease-deadline SECONDS"
-        }
-        () if any(|how| matches!(how, Fault::LacksMemory(_))) => {
-            "; start a worker with more --memory, or split the sentence"
-        }
-        () if any(|how| matches!(how, Fault::Lost(_))) => {
-            "; look at its sentences and at the workers' memory"
-        }
-        () => "",
+    if any(|how| matches!(how, Fault::Overdue(_))) {
+        "; look at its sentences, or allow more with --lease-deadline SECONDS"
+    } else if any(|how| matches!(how, Fault::LacksMemory(_))) {
+        "; start a worker with more --memory, or split the sentence"
+    } else if any(|how| matches!(how, Fault::Lost(_))) {
+        "; look at its sentences and at the workers' memory"
+    } else {
+        ""
     }
 }
 

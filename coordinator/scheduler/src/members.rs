@@ -104,11 +104,13 @@ impl Member {
     /// Number of tasks that a slot computes before a further one: 0 if a slot is free, 1 if all slots are taken and no task waits. `None` if
     /// the member has no room.
     pub fn queue(&self) -> Option<usize> {
-        let longest = match () {
-            () if self.on_probation => 0,
+        let longest = if self.on_probation {
+            0
+        } else if self.is_proven && self.watched {
             // Threads of this process take the next task without a message.
-            () if self.is_proven && self.watched => MAX_QUEUE,
-            () => 1,
+            MAX_QUEUE
+        } else {
+            1
         };
         let queue = match self.leases.len().checked_sub(self.limit()) {
             None => 0,

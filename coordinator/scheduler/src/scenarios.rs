@@ -147,9 +147,10 @@ fn print(action: &Action) -> String {
 
 /// `what` they did, and their names.
 fn names(what: &str, workers: &[Reporter]) -> String {
-    match workers.is_empty() {
-        true => String::new(),
-        false => workers.iter().fold(what.to_owned(), |line, worker| format!("{line} {}", worker.name)),
+    if workers.is_empty() {
+        String::new()
+    } else {
+        workers.iter().fold(what.to_owned(), |line, worker| format!("{line} {}", worker.name))
     }
 }
 

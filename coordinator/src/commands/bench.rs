@@ -114,9 +114,10 @@ pub fn run(args: &Args) -> Result<Answer> {
     let with_workers = worker.is_some();
     let (set, rounds, seed) = (args.set.clone(), args.rounds, args.seed);
     let report = Report { grammar, set, rounds, seed, cores, trials, with_workers };
-    let printed = match args.json {
-        true => serde_json::to_string_pretty(&report).context("the trials do not serialise")? + "\n",
-        false => text(&report),
+    let printed = if args.json {
+        serde_json::to_string_pretty(&report).context("the trials do not serialise")? + "\n"
+    } else {
+        text(&report)
     };
     streams::print(&printed)?;
     Ok(Answer::Yes)

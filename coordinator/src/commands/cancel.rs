@@ -41,9 +41,10 @@ pub fn delete(args: &Args) -> Result<Answer> {
 }
 
 fn tell(args: &Args, info: &v1::JobInfo) -> Result<Answer> {
-    match args.json {
-        true => streams::show_json(info)?,
-        false => streams::show(&info.state)?,
+    if args.json {
+        streams::show_json(info)?
+    } else {
+        streams::show(&info.state)?
     }
     Ok(Answer::Yes)
 }

@@ -96,9 +96,10 @@ pub fn run(args: &Args) -> Result<Answer> {
     let notices = [&job.notices[..], &inputs.notices()].concat();
     drop(inputs);
     let can_be_trained = underivable.is_empty() && too_ambiguous.is_empty();
-    let estimate = match can_be_trained && !args.no_estimate {
-        true => Some(estimate(&job.with_likely_grammars(), &folder)?),
-        false => None,
+    let estimate = if can_be_trained && !args.no_estimate {
+        Some(estimate(&job.with_likely_grammars(), &folder)?)
+    } else {
+        None
     };
     let report = Report { settings: job.to_toml(), notices, underivable, too_ambiguous, estimate };
     if args.json {

@@ -44,9 +44,10 @@ const SUMMARY: &str = "summary.json";
 pub fn run(args: &Args) -> Result<Answer> {
     let written =
         runtime()?.block_on(download(&args.reach.way(None)?, args.id, &args.out, args.overwrite))?;
-    match args.json {
-        true => streams::show_json(&written)?,
-        false => streams::show(&args.out.display().to_string())?,
+    if args.json {
+        streams::show_json(&written)?
+    } else {
+        streams::show(&args.out.display().to_string())?
     }
     Ok(Answer::Yes)
 }

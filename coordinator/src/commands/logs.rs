@@ -34,9 +34,12 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Answer> {
     let (way, runtime) = (args.reach.way(None)?, runtime()?);
-    let mut print = |line: &v1::LogLine| match args.json {
-        true => streams::print(&format!("{}\n", visible_json(&serde_json::to_string(line)?))),
-        false => streams::show(&visible(&line.text)),
+    let mut print = |line: &v1::LogLine| {
+        if args.json {
+            streams::print(&format!("{}\n", visible_json(&serde_json::to_string(line)?)))
+        } else {
+            streams::show(&visible(&line.text))
+        }
     };
     if args.follow {
         runtime.block_on(follow(&way, args.id, &mut print))?;

@@ -118,10 +118,12 @@ fn fill(template: &str, placeholder: &str, value: &str) -> String {
 fn guess<'a>(mut lines: impl Iterator<Item = &'a str>) -> Kind {
     let Some(first) = lines.find(|line| !line.starts_with('#')) else { return Kind::Words };
     let is_token = |line: &str| line.split('\t').count() == 10;
-    match () {
-        () if is_token(first) => Kind::Dependencies,
-        () if first.starts_with('(') => Kind::Treebank,
-        () => Kind::Words,
+    if is_token(first) {
+        Kind::Dependencies
+    } else if first.starts_with('(') {
+        Kind::Treebank
+    } else {
+        Kind::Words
     }
 }
 

@@ -125,9 +125,10 @@ pub fn run(args: &Args) -> Result<Answer> {
         let load = Load { decide: time_to_decide(&load, n_tasks, &cluster, args.seed), ..load.clone() };
         report.forecasts.push(forecast(&load, n_tasks, &cluster, args.seed));
     }
-    let text = match args.json {
-        true => serde_json::to_string_pretty(&report).context("the forecast does not serialise")? + "\n",
-        false => text(&report),
+    let text = if args.json {
+        serde_json::to_string_pretty(&report).context("the forecast does not serialise")? + "\n"
+    } else {
+        text(&report)
     };
     streams::print(&text)?;
     Ok(Answer::Yes)

@@ -79,9 +79,8 @@ pub fn run(args: &Args) -> Result<Answer> {
     let way = args.reach.way(None)?;
     let runtime = runtime()?;
     let (info, files) = runtime.block_on(send(&way, job, &args.job, wishes))?;
-    let print = |info: &v1::JobInfo| match args.json {
-        true => streams::show_json(info),
-        false => streams::show(&info.id.to_string()),
+    let print = |info: &v1::JobInfo| {
+        if args.json { streams::show_json(info) } else { streams::show(&info.id.to_string()) }
     };
     if !args.wait {
         print(&info)?;

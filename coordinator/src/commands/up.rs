@@ -132,9 +132,10 @@ fn shell_line(command: &Command) -> String {
     let quoted = |word: &OsStr| {
         let word = word.to_string_lossy();
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);
-        match !word.is_empty() && word.chars().all(is_plain) {
-            true => word.into_owned(),
-            false => format!("'{}'", word.replace('\'', "'\\''")),
+        if !word.is_empty() && word.chars().all(is_plain) {
+            word.into_owned()
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
         }
     };
     let variables = command

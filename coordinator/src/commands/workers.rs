@@ -24,9 +24,10 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Answer> {
     let fleet = args.reach.ask(async |jobs| Ok(jobs.workers(v1::WorkersRequest {}).await?.into_inner()))?;
-    match args.json {
-        true => streams::show_json(&fleet)?,
-        false => streams::show(&of_fleet(&fleet).join("\n"))?,
+    if args.json {
+        streams::show_json(&fleet)?
+    } else {
+        streams::show(&of_fleet(&fleet).join("\n"))?
     }
     Ok(Answer::Yes)
 }

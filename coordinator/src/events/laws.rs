@@ -113,9 +113,10 @@ impl Course {
             }
             if waits != (self.workers == 0) {
                 waits = !waits;
-                match waits {
-                    true => self.fleet(FleetEvent::Waiting(Waiting { stage, workers: 0, wanted: 1 })),
-                    false => self.fleet(FleetEvent::WaitingOver { waited: Duration::from_secs(1) }),
+                if waits {
+                    self.fleet(FleetEvent::Waiting(Waiting { stage, workers: 0, wanted: 1 }))
+                } else {
+                    self.fleet(FleetEvent::WaitingOver { waited: Duration::from_secs(1) })
                 }
             }
             let is_cancelled = self.one_in(60);

@@ -259,9 +259,12 @@ impl Handle {
                         let doubt = audit.refute(task, &witness, &answer, refuted);
                         self.judge(stage, &*tasks, doubt, &stop)?;
                     }
-                    let processed = |size, awaited| match backlog.take(size, awaited) {
-                        true => link.tell(Input::RoomFreed { batch }),
-                        false => Ok(()),
+                    let processed = |size, awaited| {
+                        if backlog.take(size, awaited) {
+                            link.tell(Input::RoomFreed { batch })
+                        } else {
+                            Ok(())
+                        }
                     };
                     let Heard { certain, confirming, doubt } = audit.hear(task, witness, *answer);
                     if let Some(doubt) = doubt {

@@ -551,10 +551,7 @@ impl Admission {
             fits::answer(&task, &answer)?;
             Ok(answer)
         };
-        let decoded = match is_small {
-            true => decode(),
-            false => tokio::task::spawn_blocking(decode).await?,
-        };
+        let decoded = if is_small { decode() } else { tokio::task::spawn_blocking(decode).await? };
         let answer = decoded.map_err(|error| Breach::Answer(lease, error))?;
         Ok(Input::Answered { member, lease, answer, busy })
     }

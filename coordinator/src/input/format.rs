@@ -131,11 +131,13 @@ fn arguments(reading: &Reading) -> String {
 
 /// A reading as options of a command.
 pub fn options(reading: &Reading) -> String {
-    let quoted =
-        |value: &str| match value.chars().all(|letter| letter.is_alphanumeric() || "-_".contains(letter)) {
-            true => value.to_owned(),
-            false => format!("'{value}'"),
-        };
+    let quoted = |value: &str| {
+        if value.chars().all(|letter| letter.is_alphanumeric() || "-_".contains(letter)) {
+            value.to_owned()
+        } else {
+            format!("'{value}'")
+        }
+    };
     let option = |(key, value): (&str, String)| format!("--{} {}", key.replace('_', "-"), quoted(&value));
     reading.keys().into_iter().map(option).collect::<Vec<_>>().join(" ")
 }
@@ -181,10 +183,12 @@ pub fn undeclared(path: &Path, options: &Options, contents: Contents) -> Result<
         let Finding { evidence, reading, other } = finding;
         let or = other.as_ref().map(|other| format!(" or {}", keys(other))).unwrap_or_default();
         let leaves = "corpus.layout = \"plain\" leaves it";
-        let way_out = match () {
-            () if finding.is_foreign() => format!("{SENTENCES_ALONE}; {leaves}"),
-            () if or.contains("plain") => format!("set {}{or}", keys(reading)),
-            () => format!("set {}{or}; {leaves}", keys(reading)),
+        let way_out = if finding.is_foreign() {
+            format!("{SENTENCES_ALONE}; {leaves}")
+        } else if or.contains("plain") {
+            format!("set {}{or}", keys(reading))
+        } else {
+            format!("set {}{or}; {leaves}", keys(reading))
         };
         format!("{name}: {evidence}, and is read as text; if that is not meant, {way_out}")
     };

@@ -275,9 +275,10 @@ impl Key {
                 [] => String::new(),
             };
             let of = names(models.iter().map(|model| model.name()).collect());
-            match by == models[0].estimators() {
-                true => of,
-                false => format!("{of} by {}", names(by.iter().map(|by| by.name()).collect())),
+            if by == models[0].estimators() {
+                of
+            } else {
+                format!("{of} by {}", names(by.iter().map(|by| by.name()).collect()))
             }
         };
         groups.iter().map(part).collect::<Vec<_>>().join("; ")

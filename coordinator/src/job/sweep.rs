@@ -111,10 +111,7 @@ impl Sweep {
         let of_table = |table: &Vec<(String, Vec<Node>)>| {
             table.iter().fold(1, |n: usize, (_, values)| n.saturating_mul(values.len()))
         };
-        match self.0.is_empty() {
-            true => 1,
-            false => self.0.iter().map(of_table).fold(0, usize::saturating_add),
-        }
+        if self.0.is_empty() { 1 } else { self.0.iter().map(of_table).fold(0, usize::saturating_add) }
     }
 
     /// All combinations, with the last key varying fastest; one empty combination if nothing varies.

@@ -332,10 +332,7 @@ impl CorpusTable {
 
     /// Treatment of punctuation in a dependency model's sentences.
     pub fn punctuation(&self) -> Punctuation {
-        match self.keep_punctuation {
-            true => Punctuation::Kept,
-            false => Punctuation::Removed,
-        }
+        if self.keep_punctuation { Punctuation::Kept } else { Punctuation::Removed }
     }
 
     /// Options for reading the corpus.
@@ -603,9 +600,10 @@ table! {
 impl OutputTable {
     /// Location of the checkpoints.
     pub fn checkpoints(&self) -> String {
-        match self.checkpoints.is_empty() {
-            true => self.dir.join("checkpoints").display().to_string(),
-            false => self.checkpoints.clone(),
+        if self.checkpoints.is_empty() {
+            self.dir.join("checkpoints").display().to_string()
+        } else {
+            self.checkpoints.clone()
         }
     }
 }

@@ -147,10 +147,7 @@ mod tests {
         loop {
             let piece = reader.read().unwrap();
             assert!(piece.iter().map(|line| line.text.len()).sum::<usize>() as u64 <= PIECE);
-            match piece.is_empty() {
-                true => break,
-                false => read.extend(piece),
-            }
+            if piece.is_empty() { break } else { read.extend(piece) }
         }
         assert!(read.into_iter().eq((0..2000).map(line)));
     }

@@ -338,14 +338,16 @@ impl Queue {
         let waiting: BTreeSet<_> =
             in_state(|state| *state == State::Queued).map(|record| record.id).collect();
         let working: BTreeSet<_> = in_state(State::is_working).map(|record| record.id).collect();
-        match () {
-            () if waiting != self.waiting => Err("the waiting jobs are not listed"),
-            () if working != self.working => Err("the running jobs are not listed"),
-            () if working.len() > self.room.n => Err("too many jobs run"),
-            () if working.len() < self.room.n && !waiting.is_empty() => {
-                Err("a job waits while there is room")
-            }
-            () => Ok(()),
+        if waiting != self.waiting {
+            Err("the waiting jobs are not listed")
+        } else if working != self.working {
+            Err("the running jobs are not listed")
+        } else if working.len() > self.room.n {
+            Err("too many jobs run")
+        } else if working.len() < self.room.n && !waiting.is_empty() {
+            Err("a job waits while there is room")
+        } else {
+            Ok(())
         }
     }
 }

@@ -480,9 +480,10 @@ impl Jobs for JobsService {
                 let blake3 = hash.map_or_else(Bytes::new, |hash| hash.as_bytes().to_vec().into());
                 let head = v1::FileHead { path: path.clone(), size, blake3 };
                 let data = |bytes| message(file_message::Message::Data(bytes));
-                let sent = match outgoing.send(message(file_message::Message::Head(head))) {
-                    true => outgoing.send_file(&folder.join(&path), size, PIECE, data),
-                    false => Ok(false),
+                let sent = if outgoing.send(message(file_message::Message::Head(head))) {
+                    outgoing.send_file(&folder.join(&path), size, PIECE, data)
+                } else {
+                    Ok(false)
                 };
                 match sent {
                     Ok(true) => {}

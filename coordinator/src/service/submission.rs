@@ -144,19 +144,18 @@ fn check_words(submission: &Submission) -> Result<(), Problem> {
     let mut paths: Vec<&str> = inputs.iter().map(|input| &input.path[..]).collect();
     paths.sort_unstable();
     let twice = paths.windows(2).any(|pair| pair[0] == pair[1]);
-    let problem = match () {
-        () if job.len() > MAX_JOB => {
-            format!("the job file has {} bytes, expected {MAX_JOB} at most", job.len())
-        }
-        () if inputs.len() > MAX_INPUTS || twice => format!("expected {MAX_INPUTS} files at most, each once"),
-        () if !told(name) || name.is_empty() => {
-            format!("expected a name of 1 to {MAX_NAME} visible letters (--name)")
-        }
-        () if !told(key) => {
-            format!("expected a key of at most {MAX_NAME} visible letters (--idempotency-key)")
-        }
-        () if *priority > most => format!("priority {priority}, expected {least} to {most} (--priority)"),
-        () => match (paths.iter().find(|path| !is_safe(path)), folder_among(&paths)) {
+    let problem = if job.len() > MAX_JOB {
+        format!("the job file has {} bytes, expected {MAX_JOB} at most", job.len())
+    } else if inputs.len() > MAX_INPUTS || twice {
+        format!("expected {MAX_INPUTS} files at most, each once")
+    } else if !told(name) || name.is_empty() {
+        format!("expected a name of 1 to {MAX_NAME} visible letters (--name)")
+    } else if !told(key) {
+        format!("expected a key of at most {MAX_NAME} visible letters (--idempotency-key)")
+    } else if *priority > most {
+        format!("priority {priority}, expected {least} to {most} (--priority)")
+    } else {
+        match (paths.iter().find(|path| !is_safe(path)), folder_among(&paths)) {
             (Some(path), _) => {
                 let [most, most_of_part] = MAX_PATH;
                 format!(
@@ -167,7 +166,7 @@ fn check_words(submission: &Submission) -> Result<(), Problem> {
                 format!("{path:?}: a file, and the folder of another one; rename one of them")
             }
             (None, None) => return Ok(()),
-        },
+        }
     };
     Err(Problem::Invalid(problem))
 }

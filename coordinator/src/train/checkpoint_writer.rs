@@ -222,10 +222,7 @@ mod tests {
                     is_closed.then(|| thread::sleep(Duration::from_millis(1)));
                     !is_closed
                 });
-                match is_open && !storage.fails.load(SeqCst) {
-                    true => Ok(()),
-                    false => Err(io::Error::other("a fault")),
-                }
+                if is_open && !storage.fails.load(SeqCst) { Ok(()) } else { Err(io::Error::other("a fault")) }
             };
             let mut told = Told::new(self.clone());
             faults::inject(step, || work(&mut told))

@@ -129,28 +129,27 @@ impl Dependencies {
             if other.is_empty() { (trained.clone(), tokens(&numbers)) } else { (other, tokens(&n_other)) };
         job.corpus.check_shards(numbers.iter().map(Vec::len).sum())?;
         let shard_symbols = job.corpus.symbols_of_shard();
-        let test = match test.as_os_str().is_empty() {
-            true => None,
-            false => {
-                let File { document, sentences, .. } = File::read(job, test, &mut notices)?;
-                let numbers: Vec<Option<Vec<u32>>> =
-                    sentences.iter().map(|sentence| tags.known(sentence)).collect();
-                let is_short = |sentence: &Sentence| sentence.n_words() <= *max_length as usize;
-                let of_short = sentences.iter().zip(&numbers).filter(|(sentence, _)| is_short(sentence));
-                let of_short: Vec<&Option<Vec<u32>>> = of_short.map(|(_, numbers)| numbers).collect();
-                let short: Vec<Vec<u32>> = of_short.iter().copied().flatten().cloned().collect();
-                let n_unknown = of_short.len() - short.len();
-                let known = (0..).zip(numbers).filter_map(|(at, numbers)| Some((at, numbers?)));
-                let (places, known): (Vec<u32>, Vec<Vec<u32>>) = known.unzip();
-                let mut shards = shard::cut(&tokens(&known), DEFAULT_SHARD_SYMBOLS);
-                let positions = shards.iter_mut().flat_map(|shard| shard.positions.iter_mut().flatten());
-                positions.for_each(|position| *position = places[*position as usize]);
-                Some(LoadedTest {
-                    to_find: ToFind { sentences, document: Arc::new(document), shards },
-                    predicted: shard::cut(&tokens(&short), DEFAULT_SHARD_SYMBOLS),
-                    n_unknown,
-                })
-            }
+        let test = if test.as_os_str().is_empty() {
+            None
+        } else {
+            let File { document, sentences, .. } = File::read(job, test, &mut notices)?;
+            let numbers: Vec<Option<Vec<u32>>> =
+                sentences.iter().map(|sentence| tags.known(sentence)).collect();
+            let is_short = |sentence: &Sentence| sentence.n_words() <= *max_length as usize;
+            let of_short = sentences.iter().zip(&numbers).filter(|(sentence, _)| is_short(sentence));
+            let of_short: Vec<&Option<Vec<u32>>> = of_short.map(|(_, numbers)| numbers).collect();
+            let short: Vec<Vec<u32>> = of_short.iter().copied().flatten().cloned().collect();
+            let n_unknown = of_short.len() - short.len();
+            let known = (0..).zip(numbers).filter_map(|(at, numbers)| Some((at, numbers?)));
+            let (places, known): (Vec<u32>, Vec<Vec<u32>>) = known.unzip();
+            let mut shards = shard::cut(&tokens(&known), DEFAULT_SHARD_SYMBOLS);
+            let positions = shards.iter_mut().flat_map(|shard| shard.positions.iter_mut().flatten());
+            positions.for_each(|position| *position = places[*position as usize]);
+            Some(LoadedTest {
+                to_find: ToFind { sentences, document: Arc::new(document), shards },
+                predicted: shard::cut(&tokens(&short), DEFAULT_SHARD_SYMBOLS),
+                n_unknown,
+            })
         };
         Ok(Loaded {
             corpus: Corpus {

@@ -186,16 +186,18 @@ impl Input {
         let gold = gold.map(|path| source.take_gold(path)).transpose()?;
         let mut notices = source.notices(true);
         notices.extend(gold);
-        let contents = match job.model.grammars().any(|source| source.is_made(Auto::has_affixes)) {
-            true => Contents::Words,
-            false => Contents::Utterances,
+        let contents = if job.model.grammars().any(|source| source.is_made(Auto::has_affixes)) {
+            Contents::Words
+        } else {
+            Contents::Utterances
         };
         notices.extend(input::format::undeclared(&job.corpus.path, &options, contents)?);
         let (share, path) = (job.corpus.held_out_share, &job.corpus.held_out);
-        let other = match path.as_os_str().is_empty() {
-            true => None,
+        let other = if path.as_os_str().is_empty() {
+            None
+        } else {
             // It is there to be predicted; gold is no matter.
-            false => Some(Source::open(path, options.clone(), DEFAULT_SHARD_SYMBOLS)?),
+            Some(Source::open(path, options.clone(), DEFAULT_SHARD_SYMBOLS)?)
         };
         notices.extend(other.iter().flat_map(|other| other.notices(false)));
         let mut held_out_at = Vec::new();
@@ -246,15 +248,14 @@ impl Input {
             let mut not_trained = None;
             let here: Vec<usize> = std::iter::from_fn(|| next_held_out.next_if(|&at| at < end)).collect();
             // Held-out sentences without a derivation are counted when they are measured; those with unknown symbols cannot be.
-            let left_out: Vec<usize> = match skips {
-                true => {
-                    let tokens = block.each_tokens_for(&grammar).enumerate();
-                    let is_left_out = |(at, tokens): (usize, Result<Vec<SymbolId>, UnknownSymbol>)| {
-                        (tokens.is_err() || without_forest.contains(block.lines[at])).then_some(at)
-                    };
-                    tokens.filter_map(is_left_out).collect()
-                }
-                false => Vec::new(),
+            let left_out: Vec<usize> = if skips {
+                let tokens = block.each_tokens_for(&grammar).enumerate();
+                let is_left_out = |(at, tokens): (usize, Result<Vec<SymbolId>, UnknownSymbol>)| {
+                    (tokens.is_err() || without_forest.contains(block.lines[at])).then_some(at)
+                };
+                tokens.filter_map(is_left_out).collect()
+            } else {
+                Vec::new()
             };
             if !here.is_empty() || !left_out.is_empty() {
                 for &at in &left_out {
@@ -301,13 +302,12 @@ impl Input {
             None if chains => StringSource::Tables,
             None => StringSource::Candidates,
         };
-        let test = match job.corpus.test.as_os_str().is_empty() {
-            true => None,
-            false => {
-                let source = Source::open(&job.corpus.test, options, DEFAULT_SHARD_SYMBOLS)?;
-                notices.extend(source.notices(false));
-                Some(Test::of_text(&source, &grammar, &spill)?)
-            }
+        let test = if job.corpus.test.as_os_str().is_empty() {
+            None
+        } else {
+            let source = Source::open(&job.corpus.test, options, DEFAULT_SHARD_SYMBOLS)?;
+            notices.extend(source.notices(false));
+            Some(Test::of_text(&source, &grammar, &spill)?)
         };
         let of_trees = TreesOf { strings: &strings, text: &text, left_out: &not_in_trees };
         Ok(Input {
@@ -336,9 +336,10 @@ impl Input {
             Test::of_heads(to_find, predicted, n_unknown)
         });
         let text = Text::at_hand(corpus, shards);
-        let strings = match job.model.is_adapted() {
-            true => StringSource::Candidates,
-            false => StringSource::Known(Lexicon::default()),
+        let strings = if job.model.is_adapted() {
+            StringSource::Candidates
+        } else {
+            StringSource::Known(Lexicon::default())
         };
         let of_trees = TreesOf { strings: &strings, text: &text, left_out: &[] };
         Ok(Input {

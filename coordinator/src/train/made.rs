@@ -82,14 +82,14 @@ pub fn made(kind: Auto, source: &Source, known: &Known, notices: &mut Vec<String
             ));
         }
     }
-    let vowels = match kind.has_syllables() {
-        true if known.vowels.trim().is_empty() => {
-            let found = found(source, &stress_marks)?;
-            notices.push(notice(symbols, &found));
-            found
-        }
-        true => given(symbols, &known.vowels)?,
-        false => Vec::new(),
+    let vowels = if !kind.has_syllables() {
+        Vec::new()
+    } else if known.vowels.trim().is_empty() {
+        let found = found(source, &stress_marks)?;
+        notices.push(notice(symbols, &found));
+        found
+    } else {
+        given(symbols, &known.vowels)?
     };
     let (mut prefixes, mut suffixes) = (Vec::new(), Vec::new());
     if kind.has_affixes() {

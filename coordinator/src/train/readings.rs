@@ -169,13 +169,10 @@ impl Readings {
         let scores =
             scored.map(|(&name, scorer)| (name.to_owned(), Scores::from(&scorer.scores()))).collect();
         let gold_lengths = text.has_gold.then_some(gold_lengths);
-        let notice = match input.segments.is_empty() {
-            true => None,
-            false => lengths.notice(
-                names[0],
-                grammar.symbols.len() - grammar.n_nonterminals as usize,
-                gold_lengths,
-            ),
+        let notice = if input.segments.is_empty() {
+            None
+        } else {
+            lengths.notice(names[0], grammar.symbols.len() - grammar.n_nonterminals as usize, gold_lengths)
         };
         Ok(Readings { decodings, samples: samples.chosen(), scores, notice })
     }

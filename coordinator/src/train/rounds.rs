@@ -151,9 +151,12 @@ impl<'a> Training<'a> {
             let beginning = Beginning { model: job.model.model(), inference, restart, trees, families };
             let Run { converged, state, best, waited } = saved.next().unwrap_or_default();
             let goes_on = state.is_some();
-            let trainer = methods::trainer(&of.plan, &beginning, state).map_err(|problem| match goes_on {
-                true => writer.refusal(&format!("run {run}: {problem}")),
-                false => anyhow!("run {run}: {problem}"),
+            let trainer = methods::trainer(&of.plan, &beginning, state).map_err(|problem| {
+                if goes_on {
+                    writer.refusal(&format!("run {run}: {problem}"))
+                } else {
+                    anyhow!("run {run}: {problem}")
+                }
             })?;
             runs.push(Active {
                 point,
@@ -246,9 +249,10 @@ impl<'a> Training<'a> {
         let report = plan::map(self.fleet, stage, plan::round(asks, asked.clone()), |at, answer| {
             let (ask, shard) = asked[at];
             let Active { trainer, of, .. } = &mut runs[active[ask]];
-            match trainer.add(&of.plan, shard, answer).map_err(anyhow::Error::from_boxed)? {
-                true => Ok(()),
-                false => Err(Failure::WrongAnswer { shard }.into()),
+            if trainer.add(&of.plan, shard, answer).map_err(anyhow::Error::from_boxed)? {
+                Ok(())
+            } else {
+                Err(Failure::WrongAnswer { shard }.into())
             }
         })?;
         // Measuring may be cut short, and then the round has to be run again.
@@ -633,11 +637,14 @@ impl Active<'_> {
     /// Why it has ended, if it has.
     fn ending(&self) -> Option<Ending> {
         let InferenceTable { max_rounds, patience, .. } = *self.inference;
-        match () {
-            () if self.converged => Some(Ending::Converged),
-            () if patience > 0 && self.waited >= patience => Some(Ending::Patience),
-            () if self.trainer.rounds() >= max_rounds => Some(Ending::MaxRounds),
-            () => None,
+        if self.converged {
+            Some(Ending::Converged)
+        } else if patience > 0 && self.waited >= patience {
+            Some(Ending::Patience)
+        } else if self.trainer.rounds() >= max_rounds {
+            Some(Ending::MaxRounds)
+        } else {
+            None
         }
     }
 

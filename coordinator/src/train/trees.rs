@@ -77,9 +77,10 @@ impl Trees {
             trees: trees.into_iter().map(|(_, tree)| tree).collect(),
             max_length: *max_length,
         };
-        let test = match test.as_os_str().is_empty() {
-            true => None,
-            false => Some(to_find(read(&job.corpus, test, &mut notices)?)),
+        let test = if test.as_os_str().is_empty() {
+            None
+        } else {
+            Some(to_find(read(&job.corpus, test, &mut notices)?))
         };
         Ok((Trees { treebank, held_out: to_find(held_out_trees), test }, corpus, notices))
     }

@@ -215,8 +215,8 @@ pub async fn guard(State(app): State<App>, mut request: Request, next: Next) -> 
             let late = |_| (StatusCode::REQUEST_TIMEOUT, "too slow\n").into_response();
             let answer = tokio::time::timeout(TIMEOUT, next.run(request)).await.unwrap_or_else(late);
             // Pages that are watched, and long downloads, end with the token.
-            match is_guarded && auth.access.is_guarded() {
-                true => answer.map(|body| {
+            if is_guarded && auth.access.is_guarded() {
+                answer.map(|body| {
                     let stream = body.into_data_stream();
                     Body::from_stream(Revocable::new(
                         stream,
@@ -225,8 +225,9 @@ pub async fn guard(State(app): State<App>, mut request: Request, next: Next) -> 
                         Role::Read,
                         None,
                     ))
-                }),
-                false => answer,
+                })
+            } else {
+                answer
             }
         }
     }

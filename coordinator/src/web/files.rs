@@ -134,10 +134,7 @@ impl Write for Pieces<'_> {
             return Ok(());
         }
         let piece = std::mem::replace(&mut self.buffer, Vec::with_capacity(PIECE));
-        match self.outgoing.send(Ok(piece.into())) {
-            true => Ok(()),
-            false => Err(io::ErrorKind::BrokenPipe.into()),
-        }
+        if self.outgoing.send(Ok(piece.into())) { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
     }
 }
 

@@ -208,10 +208,11 @@ proptest! {
             let segmentation = read(dir.path(), &format!("segmentation.{decoding}.txt"));
             text.check(&segmentation);
             let table = read(dir.path(), &format!("segmentation.{decoding}.tsv"));
-            let statuses: &[&str] = match holds_out {
-                true => &["ok", "held out", "no analysis"],
-                false => &["ok"],
-            };
+            let statuses: &[&str] = if holds_out {
+&["ok", "held out", "no analysis"]
+} else {
+&["ok"]
+};
             text.check_table(&table, &segmentation, statuses);
             text.check_scores(dir.path(), decoding);
             let n_held_out = table.lines().filter(|row| !row.ends_with("\tok") && !row.ends_with("\tempty")).count() - 1;

@@ -61,10 +61,8 @@ impl Trained {
     fn new(&(model, text, inference, corpus): &(&str, &str, &str, &str)) -> Trained {
         let folder = tempfile::tempdir().unwrap();
         let is_grammar = text.contains("-->");
-        let (grammar, sentences) = match is_grammar {
-            true => ("grammar = \"grammar.gr\"\n", SENTENCES),
-            false => ("", text),
-        };
+        let (grammar, sentences) =
+            if is_grammar { ("grammar = \"grammar.gr\"\n", SENTENCES) } else { ("", text) };
         fs::write(folder.path().join("grammar.gr"), text).unwrap();
         fs::write(folder.path().join("corpus.txt"), sentences).unwrap();
         let segments = match text {

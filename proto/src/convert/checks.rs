@@ -135,11 +135,12 @@ impl<'t> Trees<'t> {
     /// Reads a tree in which the start symbol has `tokens` for children: that of a sentence without a derivation.
     pub fn read_flat(&self, text: &str, tokens: &[SymbolId]) -> Result<Tree, WireError> {
         let tree = self.over(text, tokens)?;
-        match tree.nodes()[0].label == self.grammar.name(Grammar::START)
+        if tree.nodes()[0].label == self.grammar.name(Grammar::START)
             && tree.nodes().len() == tokens.len() + 1
         {
-            true => Ok(tree),
-            false => Err(wrong("a tree of a sentence without a derivation is not flat")),
+            Ok(tree)
+        } else {
+            Err(wrong("a tree of a sentence without a derivation is not flat"))
         }
     }
 

@@ -131,9 +131,12 @@ fn state() -> impl Strategy<Value = State> {
     (vec(choices(0), 0..4), vec((0..9u32, choices(1)), 0..4), vec(hyper, 0..3)).prop_map(
         |(trees, tables, hyper)| {
             let choice = |n_tables: usize| {
-                move |(is_table, id): (bool, u32)| match is_table && n_tables > 0 {
-                    true => Choice::Table(TableId(id % n_tables as u32)),
-                    false => Choice::Param(ParamId(id)),
+                move |(is_table, id): (bool, u32)| {
+                    if is_table && n_tables > 0 {
+                        Choice::Table(TableId(id % n_tables as u32))
+                    } else {
+                        Choice::Param(ParamId(id))
+                    }
                 }
             };
             let n_tables = tables.len();

@@ -47,9 +47,10 @@ impl Prepared {
 
     /// Builds forests of sentences: of `open` ones, which training has never seen, with new strings as well.
     pub fn builder(&self, open: bool) -> Builder<'_> {
-        match open {
-            true => Builder::open(&self.binary, &self.strings).with_max_yield(self.longest_string()),
-            false => Builder::new(&self.binary, &self.strings, Adapted::Strings),
+        if open {
+            Builder::open(&self.binary, &self.strings).with_max_yield(self.longest_string())
+        } else {
+            Builder::new(&self.binary, &self.strings, Adapted::Strings)
         }
     }
 

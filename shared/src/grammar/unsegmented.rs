@@ -15,9 +15,10 @@ pub fn unsegmented(grammar: &Grammar, segments: &[SymbolId]) -> Vec<SymbolId> {
     for rule in &grammar.rules {
         rules_of[rule.parent.index()].push(rule);
         for &child in &rule.children {
-            match grammar.is_nonterminal(child) {
-                true => used_by[child.index()].push(rule.parent),
-                false => near.push(rule.parent),
+            if grammar.is_nonterminal(child) {
+                used_by[child.index()].push(rule.parent)
+            } else {
+                near.push(rule.parent)
             }
         }
     }

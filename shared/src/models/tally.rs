@@ -85,9 +85,10 @@ impl Tally {
         };
         let is_tree =
             |tree: &String| Tree::parse(tree).is_ok_and(|tree| tree.terminals().count() == n_tokens);
-        match self.segmentations.keys().all(is_segmentation) && self.trees.keys().all(is_tree) {
-            true => Ok(()),
-            false => Err(TallyError::Foreign { n_tokens }),
+        if self.segmentations.keys().all(is_segmentation) && self.trees.keys().all(is_tree) {
+            Ok(())
+        } else {
+            Err(TallyError::Foreign { n_tokens })
         }
     }
 

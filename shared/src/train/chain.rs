@@ -118,10 +118,7 @@ impl Sums {
             grammar.is_adapted(*symbol) && !string.is_empty() && string.iter().all(is_terminal)
         };
         let are_counts = self.uses.iter().chain(self.strings.values()).all(|&n| is_count(n));
-        match self.strings.keys().all(is_string) && are_counts {
-            true => Ok(()),
-            false => Err(StateError::Samples),
-        }
+        if self.strings.keys().all(is_string) && are_counts { Ok(()) } else { Err(StateError::Samples) }
     }
 }
 

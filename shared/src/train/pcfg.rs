@@ -385,9 +385,10 @@ impl trainer::Trainer for Trainer {
         if !found.missing.is_empty() {
             lacking.get_or_insert(shard);
         }
-        Ok(match is_of_all {
-            true => totals.add(None, params.iter().copied(), found),
-            false => totals.add(None, in_use(weights, &params), found),
+        Ok(if is_of_all {
+            totals.add(None, params.iter().copied(), found)
+        } else {
+            totals.add(None, in_use(weights, &params), found)
         })
     }
 

@@ -115,9 +115,10 @@ impl Trainer {
 
     /// Weights for the next round, `[n_params]`. None is zero, so that no sentence lacks a derivation.
     pub fn weights(&self) -> Vec<Wide> {
-        match self.schedule.is_first(self.state.rounds + 1) {
-            true => self.start.weights(&self.groups, self.schedule.seed, self.schedule.run),
-            false => self.estimated_weights(),
+        if self.schedule.is_first(self.state.rounds + 1) {
+            self.start.weights(&self.groups, self.schedule.seed, self.schedule.run)
+        } else {
+            self.estimated_weights()
         }
     }
 

@@ -194,10 +194,12 @@ mod tests {
                         prop_assert_eq!(queue.end(key), withdrawn.contains(&key));
                     }
                     Step::Withdraw(key) => {
-                        let expected = match () {
-                            () if waiting.remove(&key) => Withdrawal::Removed,
-                            () if running.iter().any(|(running, _)| *running == key) => Withdrawal::Requested,
-                            () => Withdrawal::Unknown,
+                        let expected = if waiting.remove(&key) {
+                            Withdrawal::Removed
+                        } else if running.iter().any(|(running, _)| *running == key) {
+                            Withdrawal::Requested
+                        } else {
+                            Withdrawal::Unknown
                         };
                         prop_assert_eq!(queue.withdraw(key), expected);
                         withdrawn.extend((expected == Withdrawal::Requested).then_some(key));

@@ -298,10 +298,8 @@ fn sticks_are_trained_and_trees_printed_down_to_the_tokens() {
 
         let prepared = Prepared::new(shared_grammar, shared_lexicon);
         for open in [false, true] {
-            let weights = match open {
-                false => trainer.weights(),
-                true => trainer.params().decoding_weights(&grammar, &lexicon),
-            };
+            let weights =
+                if open { trainer.params().decoding_weights(&grammar, &lexicon) } else { trainer.weights() };
             let decoders = vec![Decoder::Viterbi, Decoder::MbrTree, Decoder::MbrArcs];
             let with = Decode { weights, segments: Vec::new(), decoders, trees: true, open };
             let given: Vec<&[SymbolId]> = items.iter().map(Vec::as_slice).collect();

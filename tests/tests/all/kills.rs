@@ -33,9 +33,10 @@ fn files(folder: &Path) -> BTreeSet<String> {
     while let Some(here) = folders.pop() {
         for entry in fs::read_dir(&here).unwrap() {
             let path = entry.unwrap().path();
-            match path.is_dir() {
-                true => folders.push(path),
-                false => drop(found.insert(path.strip_prefix(folder).unwrap().display().to_string())),
+            if path.is_dir() {
+                folders.push(path)
+            } else {
+                found.insert(path.strip_prefix(folder).unwrap().display().to_string());
             }
         }
     }

@@ -176,9 +176,10 @@ fn run(folder: &Folder, jobs: &[(&str, u64)], case: Option<&Case>) -> Outcome {
             std::thread::sleep(Duration::from_millis(20));
             last = job();
         }
-        match last["parameters_sha256"] == Trained::read(&folder.path(&format!("{kind}-{seed}"))).digest() {
-            true => outcome.n_right += 1,
-            false => outcome.errors.push(format!("{kind}: {} {}", last["state"], last["error"])),
+        if last["parameters_sha256"] == Trained::read(&folder.path(&format!("{kind}-{seed}"))).digest() {
+            outcome.n_right += 1
+        } else {
+            outcome.errors.push(format!("{kind}: {} {}", last["state"], last["error"]))
         }
     }
     outcome.seconds = begun.elapsed().as_secs_f64();

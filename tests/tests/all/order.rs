@@ -167,6 +167,43 @@ fn documentation_names_files_that_exist() {
     assert!(n_names > 200, "the test reads names: {n_names}");
 }
 
+/// Functions, types, fields and tests in backquotes in the mathematics are in the code, those of a path in one file or in the one that it begins with.
+#[test]
+fn the_mathematics_names_what_the_code_has() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut files = Vec::new();
+    sources_below(&root, &mut files);
+    let is_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+    let words: Vec<(String, BTreeSet<String>)> = files
+        .into_iter()
+        .map(|file| {
+            let text = fs::read_to_string(&file).unwrap();
+            let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+            let words =
+                code.flat_map(|line| line.split(|letter| !is_word(letter))).map(str::to_owned).collect();
+            (file, words)
+        })
+        .collect();
+    let has = |path: &str| {
+        let names: Vec<&str> = path.split("::").collect();
+        let (module, last) = (format!("/{}.rs", names[0]), names[names.len() - 1]);
+        words.iter().any(|(file, words)| {
+            names.iter().all(|name| words.contains(*name))
+                || (file.ends_with(&module) && words.contains(last))
+        })
+    };
+    let text = fs::read_to_string(root.join("docs/MATHS.md")).unwrap();
+    let names: BTreeSet<&str> = text
+        .lines()
+        .flat_map(|line| line.split('`').skip(1).step_by(2))
+        .filter(|name| name.starts_with(|first: char| first.is_ascii_alphabetic()))
+        .filter(|name| name.replace("::", "_").chars().all(is_word))
+        .collect();
+    let unknown: Vec<&&str> = names.iter().filter(|name| !has(name)).collect();
+    assert!(unknown.is_empty(), "docs/MATHS.md names what the code lacks: {unknown:?}");
+    assert!(names.len() > 150, "the test reads names: {}", names.len());
+}
+
 fn sources_below(folder: &Path, found: &mut Vec<String>) {
     for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
         if entry.is_dir() && !entry.ends_with("target") {

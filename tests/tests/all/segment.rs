@@ -81,9 +81,8 @@ fn example_jobs_train_on_a_part_of_their_corpus() {
 fn a_job_without_a_grammar_is_the_job_with_the_chosen_ones() {
     let (segmented, written) = segmented();
     let is_open = |line: &&str| !line.starts_with("voter");
-    let open = |line: &str| match line.starts_with("grammar = ") {
-        true => "grammar = \"auto\"\n".to_owned(),
-        false => format!("{line}\n"),
+    let open = |line: &str| {
+        if line.starts_with("grammar = ") { "grammar = \"auto\"\n".to_owned() } else { format!("{line}\n") }
     };
     let text: String = written.read("job.toml").lines().filter(is_open).map(open).collect();
     let job = Folder::new(&[("job.toml", &text), ("corpus.txt", &written.read("corpus.txt"))]);

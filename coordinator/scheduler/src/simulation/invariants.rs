@@ -718,9 +718,10 @@ impl Invariants {
     /// Checks a discarded answer.
     pub fn discard(&self, lease: LeaseId) -> Result<(), Broken> {
         let is_open = |page: &Page| !page.answered_by.contains_key(&lease.task);
-        match self.batches.get(&lease.batch).is_some_and(is_open) {
-            true => Err(format!("{lease} was discarded, but its task had no answer").into()),
-            false => Ok(()),
+        if self.batches.get(&lease.batch).is_some_and(is_open) {
+            Err(format!("{lease} was discarded, but its task had no answer").into())
+        } else {
+            Ok(())
         }
     }
 
@@ -829,9 +830,10 @@ impl Invariants {
         let is_reserved = |id: &MemberId| scheduler.member(*id).is_some_and(|presence| presence.is_reserved);
         let reserved = self.members().filter(is_reserved).count();
         let waits = |page: &&Page| page.ready().any(|task| page.goes_alone(task));
-        match reserved <= self.batches.values().filter(waits).count() {
-            true => Ok(reserved),
-            false => Err(format!("{reserved} members are reserved without need").into()),
+        if reserved <= self.batches.values().filter(waits).count() {
+            Ok(reserved)
+        } else {
+            Err(format!("{reserved} members are reserved without need").into())
         }
     }
 

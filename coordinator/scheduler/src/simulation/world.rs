@@ -298,9 +298,10 @@ impl World {
 
     /// Runs all jobs to their ends.
     pub fn run(&mut self) -> Result<(), Broken> {
-        let n_workers = match self.size.is_small() {
-            true => self.rng.random_range(1..self.size.members),
-            false => self.size.members,
+        let n_workers = if self.size.is_small() {
+            self.rng.random_range(1..self.size.members)
+        } else {
+            self.size.members
         };
         (0..n_workers).for_each(|_| self.plan(0..20_000, Planned::Arrival));
         self.has_threads = self.size.is_small() && self.rng.random_bool(0.2);

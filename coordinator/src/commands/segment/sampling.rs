@@ -397,10 +397,8 @@ impl Sampling {
             keys.iter().map(|(key, value)| format!("{key} = {}\n", toml::Value::from(&value[..]))).collect();
         let of_text = text.keys();
         let voters: Vec<String> = voters.iter().map(|voter| format!("\"auto:{voter}\"")).collect();
-        let voters = match voters.is_empty() {
-            true => String::new(),
-            false => format!("voters = [{}]\n", voters.join(", ")),
-        };
+        let voters =
+            if voters.is_empty() { String::new() } else { format!("voters = [{}]\n", voters.join(", ")) };
         let voter_chains = voter_chains.filter(|_| !voters.is_empty());
         let voter_chains = voter_chains.map(|n| format!("voter_chains = {n}\n")).unwrap_or_default();
         let cascade = match model.cascade {
@@ -443,9 +441,10 @@ fn assigned(job: &str, assignments: &[String]) -> Result<String> {
 /// Keys of `[inference]` about discounts and concentrations. In grammars of morphemes they start at the means of their priors, which prefer few tables:
 /// with those of utterances, chains of fifty sweeps end with a lower log P and find fewer boundaries (docs/results/segment.md).
 fn hyperparameters(grammar: Auto) -> &'static str {
-    match grammar.has_affixes() {
-        true => "discount = 0.5\nconcentration = 1.0\ngamma_shape = 10.0\ngamma_scale = 0.1\n",
-        false => "discount = 0.0001\nconcentration = 10000.0\n",
+    if grammar.has_affixes() {
+        "discount = 0.5\nconcentration = 1.0\ngamma_shape = 10.0\ngamma_scale = 0.1\n"
+    } else {
+        "discount = 0.0001\nconcentration = 10000.0\n"
     }
 }
 

@@ -139,9 +139,10 @@ impl Text {
             Some((before, after)) => [before, &line[..], after].concat(),
             None => line,
         })?;
-        Ok(match self.is_transcript {
-            true => written.lines().filter(|line| !line.is_empty()).map(|line| format!("{line}\n")).collect(),
-            false => written,
+        Ok(if self.is_transcript {
+            written.lines().filter(|line| !line.is_empty()).map(|line| format!("{line}\n")).collect()
+        } else {
+            written
         })
     }
 

@@ -70,9 +70,10 @@ pub fn check_answer(task: &Items<'_>, collapse: &Collapse, collapsed: &Collapsed
     if let ShardState::Counts(counts) = &collapsed.shard_state {
         counts.iter().flatten().for_each(|&(param, count)| sums[param as usize] += count);
     }
-    match sums == collapsed.expectation.counts {
-        true => Ok(()),
-        false => Err(WireError::Inconsistent { field: "expectation.counts" }),
+    if sums == collapsed.expectation.counts {
+        Ok(())
+    } else {
+        Err(WireError::Inconsistent { field: "expectation.counts" })
     }
 }
 

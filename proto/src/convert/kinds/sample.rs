@@ -77,9 +77,10 @@ pub fn check_answer(task: &Items<'_>, sample: &Sample, sampled: &Sampled) -> Res
             n_uses += n_nodes;
         }
     }
-    match sampled.counts.iter().sum::<f64>() == n_uses as f64 {
-        true => Ok(()),
-        false => Err(WireError::Inconsistent { field: "sampled.counts" }),
+    if sampled.counts.iter().sum::<f64>() == n_uses as f64 {
+        Ok(())
+    } else {
+        Err(WireError::Inconsistent { field: "sampled.counts" })
     }
 }
 

@@ -133,9 +133,10 @@ fn used_strings(message: v1::UsedStrings) -> Result<Vec<Uses>, WireError> {
     let uses = labelled.into_iter().zip(customers.into_iter().zip(tables)).enumerate();
     let uses = uses.map(|(at, ((symbol, string), (customers, tables)))| {
         let (found, end) = (i64::from(tables), u64::from(customers) + 1);
-        match (1..=customers).contains(&tables) {
-            true => Ok(Uses { symbol, string, customers, tables }),
-            false => Err(WireError::Range { field: "chained.tables", at, found, start: 1, end }),
+        if (1..=customers).contains(&tables) {
+            Ok(Uses { symbol, string, customers, tables })
+        } else {
+            Err(WireError::Range { field: "chained.tables", at, found, start: 1, end })
         }
     });
     uses.collect()

@@ -142,13 +142,12 @@ impl<'a> Stream<'a> {
         let text = Ahead::new(text, SAMPLE);
         let mut head = text.head().to_vec();
         let has_returns_only = head.contains(&b'\r') && !head.contains(&b'\n');
-        let text: Box<dyn BufRead + 'a> = match has_returns_only {
-            false => Box::new(text),
-            true => {
-                changes.push(Change::CarriageReturns);
-                returns_as_feeds(&mut head);
-                Box::new(BufReader::new(LineEnds(text)))
-            }
+        let text: Box<dyn BufRead + 'a> = if has_returns_only {
+            changes.push(Change::CarriageReturns);
+            returns_as_feeds(&mut head);
+            Box::new(BufReader::new(LineEnds(text)))
+        } else {
+            Box::new(text)
         };
         Ok(Stream { text, is_packed: packing.is_some(), changes, head })
     }
@@ -265,10 +264,7 @@ impl<R: BufRead> BufRead for Ahead<R> {
     }
 
     fn consume(&mut self, n: usize) {
-        match self.is_past_head() {
-            true => self.rest.consume(n),
-            false => self.head.consume(n),
-        }
+        if self.is_past_head() { self.rest.consume(n) } else { self.head.consume(n) }
     }
 }
 

@@ -262,10 +262,7 @@ fn columns(body: &[(usize, &str)]) -> Option<Finding> {
             && !rows_of_data.iter().all(|row| row[*at].is_empty() || is_number(row[*at]))
     };
     let texts: Vec<usize> = (0..n).filter(is_text).collect();
-    let column = |at: usize| match has_header {
-        true => Column::of(rows[0][at]),
-        false => Column::Number(at + 1),
-    };
+    let column = |at: usize| if has_header { Column::of(rows[0][at]) } else { Column::Number(at + 1) };
     // Numbers 1, 2, 3, … are those of lines.
     let is_count = |at: usize| {
         let numbers: Option<Vec<u64>> =

@@ -77,9 +77,10 @@ pub(super) fn draft(draft: &mut Draft<'_>, kind: Morphemes, of: &Alphabet<'_>) {
             }
             for (morph, known) in [("PrefixMorph", of.prefixes), ("Stem", &[]), ("SuffixMorph", of.suffixes)]
             {
-                match known.is_empty() || of.adapt_affixes {
-                    true => draft.adapted(morph, &[list]),
-                    false => draft.rules(morph, &[list]),
+                if known.is_empty() || of.adapt_affixes {
+                    draft.adapted(morph, &[list])
+                } else {
+                    draft.rules(morph, &[list])
                 }
                 draft.strings(morph, known);
                 draft.segment(morph);

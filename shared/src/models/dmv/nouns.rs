@@ -56,9 +56,8 @@ pub fn grammar(tags: &[String], nouns: &[bool], alpha: f64) -> Result<Grammar, B
     let first_phrase = plain.n_nonterminals;
     let phrase = |noun: usize| SymbolId(first_phrase + noun as u32);
     let halves = |noun: usize| &plain.rules[nouns[noun]].children;
-    let moved = |symbol: SymbolId| match plain.is_nonterminal(symbol) {
-        true => symbol,
-        false => SymbolId(symbol.0 + nouns.len() as u32),
+    let moved = |symbol: SymbolId| {
+        if plain.is_nonterminal(symbol) { symbol } else { SymbolId(symbol.0 + nouns.len() as u32) }
     };
     let with_phrase = |rule: &Rule| {
         let mut children: Vec<SymbolId> = rule.children.iter().copied().map(moved).collect();
@@ -92,10 +91,8 @@ pub fn tags(found: &Grammar) -> Option<Vec<String>> {
         found.symbol(&format!("{tag}{PHRASE}")).is_some_and(|symbol| found.is_nonterminal(symbol))
     };
     let nouns: Vec<bool> = tags.iter().map(is_noun).collect();
-    let expected = match nouns.contains(&true) {
-        true => grammar(&tags, &nouns, 1.0).ok()?,
-        false => plain(&tags).ok()?,
-    };
+    let expected =
+        if nouns.contains(&true) { grammar(&tags, &nouns, 1.0).ok()? } else { plain(&tags).ok()? };
     let rules = |grammar: &Grammar| -> Vec<(SymbolId, Vec<SymbolId>)> {
         grammar.rules.iter().map(|rule| (rule.parent, rule.children.clone())).collect()
     };

@@ -177,10 +177,7 @@ impl TryFrom<Plain> for Prior {
     fn try_from(plain: Plain) -> Result<Prior, PriorError> {
         let prior = Prior::new(plain.mean, plain.covariance.clone())?;
         let bits = |numbers: &[f64]| numbers.iter().map(|number| number.to_bits()).collect::<Vec<_>>();
-        match bits(&prior.covariance) == bits(&plain.covariance) {
-            true => Ok(prior),
-            false => Err(PriorError::Foreign),
-        }
+        if bits(&prior.covariance) == bits(&plain.covariance) { Ok(prior) } else { Err(PriorError::Foreign) }
     }
 }
 

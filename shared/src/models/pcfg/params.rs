@@ -45,9 +45,12 @@ impl Params {
     /// a point.
     pub fn new(groups: &Groups, estimate: Estimate, weights: Vec<Wide>, is_point: bool) -> Params {
         let posterior = estimate.posterior();
-        let unused = |group: Range<usize>| match is_point {
-            true => Wide::ZERO,
-            false => Wide::from_f64(estimate.alpha[group.start] / posterior[group].iter().sum::<f64>()),
+        let unused = |group: Range<usize>| {
+            if is_point {
+                Wide::ZERO
+            } else {
+                Wide::from_f64(estimate.alpha[group.start] / posterior[group].iter().sum::<f64>())
+            }
         };
         let escapes = groups.sticks().map(unused).collect();
         Params { estimate, weights, is_point, escapes }
@@ -75,11 +78,10 @@ impl Params {
 
     /// Weights for the probability of sentences: the estimate, or its mean. By parameter, then `escapes`.
     pub fn predictive_weights(&self, groups: &Groups) -> Vec<Wide> {
-        match self.is_point {
-            true => self.decoding_weights(),
-            false => {
-                collapsed::weights(groups, &self.estimate).into_iter().chain(self.escapes.clone()).collect()
-            }
+        if self.is_point {
+            self.decoding_weights()
+        } else {
+            collapsed::weights(groups, &self.estimate).into_iter().chain(self.escapes.clone()).collect()
         }
     }
 

@@ -225,9 +225,10 @@ impl Proposer {
         let fixed = &items.fixed().forest;
         let drawing = Drawing { chart, root, below, fixed };
         let heated = Heated { shares: joins, temperature };
-        let is_drawn = match temperature == 1.0 {
-            true => drawing.draw(values, joins, in_range, sketch, random),
-            false => drawing.draw(values, heated, in_range, sketch, random),
+        let is_drawn = if temperature == 1.0 {
+            drawing.draw(values, joins, in_range, sketch, random)
+        } else {
+            drawing.draw(values, heated, in_range, sketch, random)
         };
         if is_drawn {
             return;

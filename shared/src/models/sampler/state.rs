@@ -161,15 +161,16 @@ impl State {
                 holds(tree.is_empty(), StateError::Underivable)?;
                 continue;
             }
-            let tokens = match grammar.is_adapted(Grammar::START) {
-                true => match tree[..] {
+            let tokens = if grammar.is_adapted(Grammar::START) {
+                match tree[..] {
                     [Choice::Table(table)] if self.symbol(table) == Some(Grammar::START) => {
                         seated[table.index()] = true;
                         yields[table.index()].clone()
                     }
                     _ => return Err(StateError::NotWhole),
-                },
-                false => self.tokens(expansions, Grammar::START, tree, &yields, max_tokens, &mut seated)?,
+                }
+            } else {
+                self.tokens(expansions, Grammar::START, tree, &yields, max_tokens, &mut seated)?
             };
             holds(tokens == derived.tokens, StateError::OtherSentence)?;
         }

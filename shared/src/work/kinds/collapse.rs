@@ -71,9 +71,8 @@ pub fn run(context: &Context<'_>, work: &Collapse) -> Result<Collapsed, ComputeE
 fn pass(shard: &BuiltShard, groups: &Groups, work: &Collapse) -> Result<Collapsed, ComputeError> {
     let n = shard.index.params.len();
     let n_occurrences: usize = shard.items.iter().map(|item| item.multiplicity as usize).sum();
-    let expected = |found: usize, expected: usize| match found == expected {
-        true => Ok(()),
-        false => Err(ComputeError::Weights { found, expected }),
+    let expected = |found: usize, expected: usize| {
+        if found == expected { Ok(()) } else { Err(ComputeError::Weights { found, expected }) }
     };
     let mut old: &[Vec<(u32, f64)>] = &[];
     let mut pass = match work {
