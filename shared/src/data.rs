@@ -22,6 +22,7 @@ pub mod dependency;
 pub mod eval;
 pub mod generate;
 pub mod ipa;
+pub mod letters;
 pub mod tags;
 pub mod treebank;
 pub mod vowels;

@@ -8,80 +8,67 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use rustc_hash::{FxHashMap, FxHashSet};
-use shared::data::corpus::{Analyses, Cleaning, Corpus, Layout, Marks, Normalise, Options, Unit};
+use shared::data::corpus::{Cleaning, Corpus, Layout, Marks, Normalise, Options, Unit};
 use shared::data::eval::alternatives::with_analyses;
 
-use super::text::Source;
+use super::text::{Gold, Source};
 use crate::input;
 
-/// The gold of sentences of a corpus, which are named by its symbols.
-#[derive(Default)]
-pub struct Gold {
-    analyses: FxHashMap<Vec<u32>, Analyses>,
-}
-
-impl Gold {
-    /// Reads the file at `path` for the corpus of `source`. Returns a notice about its lines as well.
-    ///
-    /// # Errors
-    /// Those of reading, and a file without a sentence of the corpus.
-    pub fn read(path: &Path, source: &Source) -> Result<(Gold, String)> {
-        let layout = Layout::default();
-        let options = Options { layout, ..source.options().clone() };
-        // Commas and hyphens are parts of analyses.
-        let with_marks = Cleaning { punctuation: Marks::Keep, ..options.cleaning.clone() };
-        let (of_words, _) = input::corpus(path, &Options { cleaning: with_marks, ..options.clone() })?;
-        let readings = [Some(input::corpus(path, &options)?.0), with_analyses(&of_words)];
-        let sentences = sentences_among(source, readings.iter().flatten())?;
-        let n_found = |corpus: &&Corpus| {
-            (0..corpus.sentences.len()).filter(|&at| sentences.contains(&names(corpus, at))).count()
-        };
-        // Of equals the last one is taken, so the plain reading stands last.
-        let gold = readings.iter().rev().flatten().max_by_key(n_found).expect("there is the plain reading");
-        let ids: FxHashMap<&str, u32> = source.end.symbols.iter().map(String::as_str).zip(0..).collect();
-        let mut found = Gold::default();
-        let mut others = Vec::new();
-        for at in 0..gold.sentences.len() {
-            let symbols = names(gold, at);
-            if !sentences.contains(&symbols) {
-                others.push(at);
-                continue;
+/// Reads the file at `path` for the corpus of `source`. Returns a notice about its lines as well.
+///
+/// # Errors
+/// Those of reading, and a file without a sentence of the corpus.
+pub fn read(path: &Path, source: &Source) -> Result<(Gold, String)> {
+    let layout = Layout::default();
+    let options = Options { layout, ..source.options().clone() };
+    // Commas and hyphens are parts of analyses.
+    let with_marks = Cleaning { punctuation: Marks::Keep, ..options.cleaning.clone() };
+    let (of_words, _) = input::corpus(path, &Options { cleaning: with_marks, ..options.clone() })?;
+    let readings = [Some(input::corpus(path, &options)?.0), with_analyses(&of_words)];
+    let sentences = sentences_among(source, readings.iter().flatten())?;
+    let n_found = |corpus: &&Corpus| {
+        (0..corpus.sentences.len()).filter(|&at| sentences.contains(&names(corpus, at))).count()
+    };
+    // Of equals the last one is taken, so the plain reading stands last.
+    let gold = readings.iter().rev().flatten().max_by_key(n_found).expect("there is the plain reading");
+    let ids: FxHashMap<&str, u32> = source.end.symbols.iter().map(String::as_str).zip(0..).collect();
+    let mut found = Gold::default();
+    let mut others = Vec::new();
+    for at in 0..gold.sentences.len() {
+        let symbols = names(gold, at);
+        if !sentences.contains(&symbols) {
+            others.push(at);
+            continue;
+        }
+        let whole = || vec![vec![symbols.len() as u32]];
+        let analyses = gold.gold.as_ref().map_or_else(whole, |gold| gold[at].clone());
+        let sentence = symbols.iter().filter_map(|name| ids.get(name.as_str()).copied()).collect();
+        let known = found.entry(sentence).or_default();
+        analyses.into_iter().for_each(|ends| {
+            if !known.contains(&ends) {
+                known.push(ends);
             }
-            let whole = || vec![vec![symbols.len() as u32]];
-            let analyses = gold.gold.as_ref().map_or_else(whole, |gold| gold[at].clone());
-            let sentence = symbols.iter().filter_map(|name| ids.get(name.as_str()).copied()).collect();
-            let known = found.analyses.entry(sentence).or_default();
-            analyses.into_iter().for_each(|ends| {
-                if !known.contains(&ends) {
-                    known.push(ends);
-                }
-            });
-        }
-        let (n, n_lines) = (gold.sentences.len() - others.len(), gold.sentences.len());
-        let other = match others.first() {
-            None => String::new(),
-            Some(&at) => format!(
-                "; no sentence is {}:{}: `{}`{}",
-                path.display(),
-                gold.lines[at],
-                names(gold, at).concat(),
-                form(source, gold, at)?
-            ),
-        };
-        if n == 0 {
-            bail!("{}: none of {n_lines} lines is a sentence of {}{other}", path.display(), source.name());
-        }
-        let notice = format!(
-            "{}: {n} of {n_lines} lines are sentences of the corpus, which are scored{other}",
-            path.display()
-        );
-        Ok((found, notice))
+        });
     }
-
-    /// The analyses of a sentence; none if the file lacks it.
-    pub fn of(&self, sentence: &[u32]) -> Analyses {
-        self.analyses.get(sentence).cloned().unwrap_or_default()
+    let (n, n_lines) = (gold.sentences.len() - others.len(), gold.sentences.len());
+    let other = match others.first() {
+        None => String::new(),
+        Some(&at) => format!(
+            "; no sentence is {}:{}: `{}`{}",
+            path.display(),
+            gold.lines[at],
+            names(gold, at).concat(),
+            form(source, gold, at)?
+        ),
+    };
+    if n == 0 {
+        bail!("{}: none of {n_lines} lines is a sentence of {}{other}", path.display(), source.name());
     }
+    let notice = format!(
+        "{}: {n} of {n_lines} lines are sentences of the corpus, which are scored{other}",
+        path.display()
+    );
+    Ok((found, notice))
 }
 
 /// The symbols of a sentence.

@@ -183,9 +183,11 @@ impl Input {
             job.corpus.check_shards(source.end.n_symbols)?;
         }
         let gold = Some(&job.corpus.gold).filter(|path| !path.as_os_str().is_empty());
-        let gold = gold.map(|path| source.take_gold(path)).transpose()?;
+        let gold = gold.map(|path| super::gold::read(path, &source)).transpose()?;
+        let (gold, of_gold) = gold.unzip();
+        gold.into_iter().for_each(|gold| source.set_gold(gold));
         let mut notices = source.notices(true);
-        notices.extend(gold);
+        notices.extend(of_gold);
         let contents = if job.model.grammars().any(|source| source.is_made(Auto::has_affixes)) {
             Contents::Words
         } else {

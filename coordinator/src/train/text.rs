@@ -8,21 +8,24 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use shared::data::Sentence;
 use shared::data::corpus::read::End;
-use shared::data::corpus::{Corpus, Format, Notice, Options, Unit};
+use shared::data::corpus::{Analyses, Corpus, Format, Notice, Options, Unit};
 use shared::work::shard::SentenceShard;
 use shared::work::shard::Shard;
 use shared::work::task::{ContentHash, Named};
 
-use super::gold::Gold;
 use super::spill::{Kept, SpillStore};
 use crate::input;
 
 /// A block ends with the sentence that brings it to so many symbols, or to a shard's if that is more. Equal sentences of a block are
 /// computed once.
 pub const BLOCK_SYMBOLS: usize = 1 << 20;
+
+/// The gold analyses of sentences, which are named by their symbols.
+pub type Gold = FxHashMap<Vec<u32>, Analyses>;
 
 /// A corpus, in a file or an object store, that was read to its end, to be read again block by block.
 pub struct Source {
@@ -49,11 +52,9 @@ impl Source {
         Ok(Source { path: path.to_owned(), options, block_symbols, end: reader.finish()?, whole, gold: None })
     }
 
-    /// Takes the gold from the file at `path` and not from the corpus. Returns a notice.
-    pub fn take_gold(&mut self, path: &Path) -> Result<String> {
-        let (gold, notice) = Gold::read(path, self)?;
+    /// Has this gold, and not that of the corpus.
+    pub fn set_gold(&mut self, gold: Gold) {
         self.gold = Some(gold);
-        Ok(notice)
     }
 
     /// Whether some sentences have a gold segmentation.
@@ -83,7 +84,10 @@ impl Source {
         let marked = |corpus: Corpus| Corpus {
             symbols: self.end.symbols.clone(),
             gold: match &self.gold {
-                Some(gold) => Some(corpus.sentences.iter().map(|sentence| gold.of(sentence)).collect()),
+                Some(gold) => {
+                    let of_sentence = |sentence| gold.get(sentence).cloned().unwrap_or_default();
+                    Some(corpus.sentences.iter().map(of_sentence).collect())
+                }
                 None => corpus.gold.filter(|_| self.end.marks_words),
             },
             ..corpus

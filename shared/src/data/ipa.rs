@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory as _};
 
-use super::vowels::by_letters;
+use super::letters::by_letters;
 
 /// Vowels of the alphabet beside those of [`by_letters`].
 const VOWELS: &str = "yɶᵻᵿ";

@@ -2,7 +2,7 @@
 //!
 //! In: sentences as indices of symbols, and the symbols. Out: which symbols are vowels.
 //!
-//! Some letters are vowels or consonants in whatever is written with them (`VOWELS`, `CONSONANTS`). A symbol next to which vowels stand is a
+//! Some letters are vowels or consonants in whatever is written with them ([`by_letters`]). A symbol next to which vowels stand is a
 //! consonant and vice versa: with symmetric counts of neighbours over distinct sentences, diagonal zero, the known vowels count first; then
 //! the symbol that is not known with the greatest positive sum is a vowel, and twice the counts of each vowel are subtracted from the sums of
 //! the others, until no sum is positive.
@@ -27,36 +27,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ipa::{is_ipa, is_vowel};
-use unicode_normalization::UnicodeNormalization;
-use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
-
-/// Vowels of Latin, Cyrillic and Greek script and of the International Phonetic Alphabet. y and w are not among them, as they are consonants of
-/// some languages.
-const VOWELS: &str = "aeiouæøœɑɒɔəɛɜɞɤɨɪɵɶɯɐʉʊʌʏɘɚɝаеёиоуыэюяіїєαεηιουω";
-/// Consonants likewise, without those that are nuclei in some languages (l, r) or have other values in some transcriptions (c, h, j, q, x).
-/// Capital letters are not among them: in transcriptions they stand for any sound that needs a sign.
-const CONSONANTS: &str = "bdfgkmnpstvzŋɲɡʃʒθðβɸɣχɕʑʂʐɟʈɖбвгджзкмнпстфхцчшщβγδζθκμνξπσςτφχψ";
+use super::letters::by_letters;
 
 /// The share of the alternations of classes found by neighbours alone that classes by letters must have to be believed, as a fraction.
 /// In 28 texts they had .98 at least; where the symbols of these were exchanged at random, less than .95 in 557 of 560 trials
 /// (docs/results/segment.md).
 const BELIEVED: (i64, i64) = (95, 100);
-
-/// Whether a symbol is a vowel or a consonant by its letters, if they tell: a vowel comes first; or a consonant does, and no vowel follows. Accents,
-/// modifiers (ː, ʰ, ˈ) and other signs do not count.
-pub fn by_letters(symbol: &str) -> Option<bool> {
-    let is_vowel = |letter: char| letter.to_lowercase().all(|letter| VOWELS.contains(letter));
-    let is_letter = |sign: &char| {
-        sign.general_category_group() == GeneralCategoryGroup::Letter
-            && sign.general_category() != GeneralCategory::ModifierLetter
-    };
-    let mut letters = symbol.nfd().filter(is_letter);
-    let first = letters.next()?;
-    if is_vowel(first) {
-        return Some(true);
-    }
-    (CONSONANTS.contains(first) && !letters.any(is_vowel)).then_some(false)
-}
 
 /// Number of syllables of a word: its longest runs of vowels.
 ///
@@ -198,31 +174,6 @@ mod tests {
         assert_eq!(by_neighbours(&["saguntum"]), "au", "the example of Guy (1991)");
         let lines = ["banana", "tomato", "potato", "kilimanjaro", "salami", "tulip", "minute"];
         assert_eq!(by_neighbours(&lines), "aeiou");
-    }
-
-    #[test]
-    fn letters_tell_in_any_of_their_scripts() {
-        for (symbol, class) in [
-            ("a", Some(true)),
-            ("É", Some(true)),
-            ("aɪ", Some(true)),
-            ("ˈõː", Some(true)),
-            ("AH0", Some(true)),
-            ("ы", Some(true)),
-            ("ώ", Some(true)),
-            ("t", Some(false)),
-            ("tʃʰ", Some(false)),
-            ("ж", Some(false)),
-            ("ta", None),
-            ("ja", None),
-            ("r̩", None),
-            ("y", None),
-            ("N", None),
-            ("&", None),
-            ("か", None),
-        ] {
-            assert_eq!(by_letters(symbol), class, "{symbol}");
-        }
     }
 
     #[test]
