@@ -136,7 +136,8 @@ impl Client {
             let mut pass = |line: &v1::LogLine| {
                 lines.send(json(line)).map_err(|_| anyhow!("there is no listener any more"))
             };
-            let ended = runtime().and_then(|runtime| runtime.block_on(logs::follow(&way, id, &mut pass)));
+            let ended =
+                runtime().and_then(|runtime| runtime.block_on(logs::follow(&way, id, false, &mut pass)));
             if let Err(error) = ended {
                 // Without a listener the error is that it is gone.
                 let _ = lines.send(Err(error));

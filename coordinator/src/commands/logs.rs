@@ -42,20 +42,22 @@ pub fn run(args: &Args) -> Result<Answer> {
         }
     };
     if args.follow {
-        runtime.block_on(follow(&way, args.id, &mut print))?;
+        runtime.block_on(follow(&way, args.id, false, &mut print))?;
     } else {
         runtime.block_on(read(&way, args.id, &mut 0, false, &mut print))?;
     }
     Ok(Answer::Yes)
 }
 
-/// Passes each line to `print` until the job has ended, even if the service restarts meanwhile; returns the job.
+/// Passes each line to `print` until the job has ended, even if the service restarts meanwhile; returns the job. A service that does not answer is
+/// waited for if it has `answered` before.
 pub async fn follow(
     way: &Way,
     id: u64,
+    mut answered: bool,
     print: &mut dyn FnMut(&v1::LogLine) -> Result<()>,
 ) -> Result<v1::JobInfo> {
-    let (mut skip, mut answered, mut said) = (0, false, false);
+    let (mut skip, mut said) = (0, false);
     loop {
         let read = async {
             read(way, id, &mut skip, true, print).await?;

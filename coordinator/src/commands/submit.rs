@@ -87,7 +87,7 @@ pub fn run(args: &Args) -> Result<Answer> {
         return Ok(Answer::Yes);
     }
     streams::tell(&format!("job {}", info.id));
-    let info = runtime.block_on(logs::follow(&way, info.id, &mut |line| {
+    let info = runtime.block_on(logs::follow(&way, info.id, true, &mut |line| {
         streams::tell(&with_places(&line.text, &files));
         Ok(())
     }))?;

@@ -2,6 +2,7 @@
 //! a process ends with its service.
 #![cfg(target_os = "linux")]
 
+use std::cell::Cell;
 use std::fs;
 use std::process::Command;
 
@@ -20,9 +21,13 @@ fn folder() -> Folder {
 
 /// The process of a job, once it has begun to write results and is not `former`.
 fn process_of(service: &Serving, job: &str, former: u32) -> u32 {
+    let found = Cell::new(None);
     let find = || job_processes(service.id()).into_iter().find(|(id, of)| of == job && *id != former);
-    eventually(&|| service.log(), || find().is_some());
-    find().expect("it was found").0
+    eventually(&|| service.log(), || {
+        found.set(find().map(|(id, _)| id));
+        found.get().is_some()
+    });
+    found.get().expect("it was found")
 }
 
 /// How soon the system ends a process when there is no memory left.
