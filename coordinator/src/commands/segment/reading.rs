@@ -49,7 +49,7 @@ pub struct ReadingOptions {
     #[arg(help_heading = "Text", long, value_name = "SYMBOLS")]
     pub digraphs: Option<String>,
     /// Gold segmentation to score against, in place of the spaces of the text: segmented lines of the text, or words with their analyses, as in
-    /// gladly<TAB>glad ly, gladly, of which the best counts; lines that it lacks are not scored
+    /// `gladly<TAB>glad ly, gladly`, of which the best counts; lines that it lacks are not scored
     #[arg(help_heading = "Text", long, value_name = "FILE")]
     pub gold: Option<PathBuf>,
     /// Set a value of the job, as in --set inference.concentration=100; repeatable, the last one wins
