@@ -83,11 +83,12 @@ def hear_interrupts() -> None:
 
 
 INTERRUPTED = """
-    import sys, grammaton
+    import sys, threading, grammaton
     run = grammaton.train(sys.argv[1], "auto:unigram", method="vb", max_rounds=100000, dir=sys.argv[2])
     next(iter(run))
-    print("begun", flush=True)
     try:
+        # Once the main thread waits for the result.
+        threading.Timer(0.05, print, ["begun"], {"flush": True}).start()
         run.result()
     except KeyboardInterrupt:
         print(run.state, flush=True)
