@@ -25,25 +25,32 @@ pub fn read(path: &Path, source: &Source) -> Result<(Gold, String)> {
     let with_marks = Cleaning { punctuation: Marks::Keep, ..options.cleaning.clone() };
     let (of_words, _) = input::corpus(path, &Options { cleaning: with_marks, ..options.clone() })?;
     let readings = [Some(input::corpus(path, &options)?.0), with_analyses(&of_words)];
-    let sentences = sentences_among(source, readings.iter().flatten())?;
-    let n_found = |corpus: &&Corpus| {
-        (0..corpus.sentences.len()).filter(|&at| sentences.contains(&names(corpus, at))).count()
+    let ids: FxHashMap<&str, u32> = source.end.symbols.iter().map(String::as_str).zip(0..).collect();
+    let read = |file| (file, in_symbols(file, &ids));
+    let readings: Vec<(&Corpus, Vec<Option<Vec<u32>>>)> = readings.iter().flatten().map(read).collect();
+    let wanted: FxHashSet<&Vec<u32>> =
+        readings.iter().flat_map(|(_, sentences)| sentences).flatten().collect();
+    let mut there: FxHashSet<Vec<u32>> = FxHashSet::default();
+    source.blocks(|block| {
+        there.extend(block.sentences.into_iter().filter(|sentence| wanted.contains(sentence)));
+        Ok(())
+    })?;
+    let is_there = |sentence: &Option<Vec<u32>>| sentence.as_ref().is_some_and(|it| there.contains(it));
+    let n_found = |(_, sentences): &&(&Corpus, Vec<Option<Vec<u32>>>)| {
+        sentences.iter().filter(|sentence| is_there(sentence)).count()
     };
     // Of equals the last one is taken, so the plain reading stands last.
-    let gold = readings.iter().rev().flatten().max_by_key(n_found).expect("there is the plain reading");
-    let ids: FxHashMap<&str, u32> = source.end.symbols.iter().map(String::as_str).zip(0..).collect();
+    let (gold, sentences) = readings.iter().rev().max_by_key(n_found).expect("there is the plain reading");
     let mut found = Gold::default();
     let mut others = Vec::new();
-    for at in 0..gold.sentences.len() {
-        let symbols = names(gold, at);
-        if !sentences.contains(&symbols) {
+    for (at, sentence) in sentences.iter().enumerate() {
+        let Some(sentence) = sentence.as_ref().filter(|it| there.contains(*it)) else {
             others.push(at);
             continue;
-        }
-        let whole = || vec![vec![symbols.len() as u32]];
+        };
+        let whole = || vec![vec![sentence.len() as u32]];
         let analyses = gold.gold.as_ref().map_or_else(whole, |gold| gold[at].clone());
-        let sentence = symbols.iter().filter_map(|name| ids.get(name.as_str()).copied()).collect();
-        let known = found.entry(sentence).or_default();
+        let known = found.entry(sentence.clone()).or_default();
         analyses.into_iter().for_each(|ends| {
             if !known.contains(&ends) {
                 known.push(ends);
@@ -57,7 +64,7 @@ pub fn read(path: &Path, source: &Source) -> Result<(Gold, String)> {
             "; no sentence is {}:{}: `{}`{}",
             path.display(),
             gold.lines[at],
-            names(gold, at).concat(),
+            text(gold, at),
             form(source, gold, at)?
         ),
     };
@@ -71,32 +78,22 @@ pub fn read(path: &Path, source: &Source) -> Result<(Gold, String)> {
     Ok((found, notice))
 }
 
-/// The symbols of a sentence.
-fn names(corpus: &Corpus, at: usize) -> Vec<String> {
-    corpus.sentences[at].iter().map(|&symbol| corpus.symbols[symbol as usize].clone()).collect()
+/// The sentences of a file in the symbols of the corpus; `None` where it lacks one.
+fn in_symbols(file: &Corpus, ids: &FxHashMap<&str, u32>) -> Vec<Option<Vec<u32>>> {
+    let known: Vec<Option<u32>> = file.symbols.iter().map(|name| ids.get(name.as_str()).copied()).collect();
+    let sentence = |sentence: &Vec<u32>| sentence.iter().map(|&symbol| known[symbol as usize]).collect();
+    file.sentences.iter().map(sentence).collect()
 }
 
-/// The sentences of these files that the corpus has.
-fn sentences_among<'c>(
-    source: &Source,
-    files: impl Iterator<Item = &'c Corpus>,
-) -> Result<FxHashSet<Vec<String>>> {
-    let wanted: FxHashSet<Vec<String>> =
-        files.flat_map(|file| (0..file.sentences.len()).map(move |at| names(file, at))).collect();
-    let mut found = FxHashSet::default();
-    source.blocks(|block| {
-        found.extend(
-            (0..block.sentences.len()).map(|at| names(&block, at)).filter(|names| wanted.contains(names)),
-        );
-        Ok(())
-    })?;
-    Ok(found)
+/// A sentence as text, without boundaries.
+fn text(corpus: &Corpus, at: usize) -> String {
+    corpus.sentences[at].iter().map(|&symbol| corpus.symbols[symbol as usize].as_str()).collect()
 }
 
 /// What to do if a sentence is one of the corpus in another Unicode form.
 fn form(source: &Source, gold: &Corpus, at: usize) -> Result<&'static str> {
     let nfkc = Cleaning { normalise: Normalise::Nfkc, ..Cleaning::default() };
-    let normal = |corpus: &Corpus, at: usize| nfkc.line(&names(corpus, at).concat(), Unit::Char).into_owned();
+    let normal = |corpus: &Corpus, at: usize| nfkc.line(&text(corpus, at), Unit::Char).into_owned();
     let (wanted, mut is_there) = (normal(gold, at), false);
     source.blocks(|block| {
         is_there |= (0..block.sentences.len()).any(|at| normal(&block, at) == wanted);
