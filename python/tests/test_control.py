@@ -82,10 +82,14 @@ def hear_interrupts() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-INTERRUPTED = """
+BEGUN = """
     import sys, threading, grammaton
     run = grammaton.train(sys.argv[1], "auto:unigram", method="vb", max_rounds=100000, dir=sys.argv[2])
     next(iter(run))
+"""
+INTERRUPTED = (
+    BEGUN
+    + """
     try:
         # Once the main thread waits for the result.
         threading.Timer(0.05, print, ["begun"], {"flush": True}).start()
@@ -94,6 +98,7 @@ INTERRUPTED = """
         print(run.state, flush=True)
         raise
 """
+)
 
 
 def test_ctrl_c_leaves_a_checkpoint(corpus: Path, tmp_path: Path) -> None:
@@ -144,7 +149,7 @@ def test_ctrl_c_while_a_corpus_is_read_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_the_end_of_the_interpreter_leaves_a_checkpoint(corpus: Path, tmp_path: Path) -> None:
-    code = INTERRUPTED[: INTERRUPTED.index("try:")]
+    code = BEGUN + '    print("begun", flush=True)\n'
     with python(code, corpus, tmp_path) as other:
         out, err = other.communicate(timeout=120)
     assert (out, err, other.returncode) == ("begun\n", "", 0)
