@@ -43,7 +43,7 @@ def build_wheel(
         compatibility = ["--compatibility", "manylinux_" + GLIBC.replace(".", "_")]
     # Both programs at once: the extension needs dependencies with the features that both together need.
     manifest = ["--manifest-path", str(ROOT / "Cargo.toml")]
-    packages = ["-p", "grammaton-coordinator", "-p", "grammaton-worker"]
+    packages = ["-p", "grammaton-cli", "-p", "grammaton-worker"]
     subprocess.run(["cargo", "build", "--bins", *manifest, *packages, *arguments], check=True)
     SCRIPTS.mkdir(parents=True, exist_ok=True)
     for program in PROGRAMS:

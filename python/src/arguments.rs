@@ -6,11 +6,11 @@
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use coordinator::job::Job;
-use coordinator::nearest::nearest;
+use basics::nearest::nearest;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use training::job::Job;
 
 /// Tables `[[sweep]]` of a job file.
 const SWEEP: &str = "sweep";

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 
 use anyhow::{Result, anyhow};
-use coordinator::commands::remote::{Jobs, Refused, Way, runtime};
-use coordinator::commands::submit::{Wishes, send};
-use coordinator::commands::{fetch, logs};
-use coordinator::job::Job;
+use cli::commands::remote::{Jobs, Refused, Way, runtime};
+use cli::commands::submit::{Wishes, send};
+use cli::commands::{fetch, logs};
 use parking_lot::Mutex;
 use proto::tls::{ClientTls, IdentityFiles};
 use proto::token::Token;
@@ -19,6 +18,7 @@ use pyo3::exceptions::{PyPermissionError, PyValueError};
 use pyo3::prelude::*;
 use serde::Serialize;
 use tonic::{Code, Status};
+use training::job::Job;
 
 use crate::error::exception;
 use crate::wait::{LOOK, detached, interruptible};

@@ -1,9 +1,9 @@
 //! Pictures of trees as SVG, as in reports.
 
-use coordinator::report::{arcs, tree};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use shared::grammar::tree::Tree;
+use training::report::{arcs, tree};
 
 /// Deepest tree that is drawn.
 const MAX_DEPTH: usize = 60;

@@ -3,15 +3,15 @@
 //! Bad input is a `ValueError`, of a grammar a `GrammarError`, of the file system an `OSError`; a run that was stopped has `Stopped`; failures of
 //! computing are `RuntimeError`. An exception of a callback stays what it was.
 
-use coordinator::fleet::FleetError;
-use coordinator::model::ModelError;
-use coordinator::train::stopped;
+use fleet::FleetError;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use shared::data::corpus::ReadError;
 use shared::grammar::syntax;
 use shared::train::trainer::Failure;
+use training::model::ModelError;
+use training::train::stopped;
 
 create_exception!(
     grammaton,

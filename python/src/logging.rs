@@ -1,6 +1,6 @@
 //! Logs of the coordinator, and notices of runs, in Python's `logging`.
 //!
-//! An event of `coordinator::fleet::driver` goes to the logger `grammaton.fleet.driver`. Events below the level that the logger `grammaton` had
+//! An event of `fleet::driver` goes to the logger `grammaton.fleet.driver`. Events below the level that the logger `grammaton` had
 //! when a run began cost next to nothing.
 
 use std::fmt::{Debug, Write as _};
@@ -49,8 +49,7 @@ impl Subscriber for Bridge {
 
     fn event(&self, event: &Event<'_>) {
         let metadata = event.metadata();
-        let module = metadata.target().split_once("::").map_or("", |(_, module)| module);
-        let name = format!("grammaton.{}", module.replace("::", "."));
+        let name = format!("grammaton.{}", metadata.target().replace("::", "."));
         let mut text = Text::default();
         event.record(&mut text);
         let message = text.message + &text.fields;

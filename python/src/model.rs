@@ -6,10 +6,7 @@ use std::process;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
-use coordinator::commands::inspect::inspect;
-use coordinator::decoding::Decoding;
-use coordinator::model::{self, SavedModel};
-use coordinator::row::Status;
+use cli::commands::inspect::inspect;
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -23,6 +20,9 @@ use shared::models::decode::{Decoded, Decoder};
 use shared::models::dmv::heads::flat;
 use shared::models::dmv::nouns;
 use shared::models::latent::parse;
+use training::decoding::Decoding;
+use training::model::{self, SavedModel};
+use training::row::Status;
 
 use crate::arguments::count;
 use crate::error::exception;

@@ -19,17 +19,17 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use coordinator::commands::train::FleetOptions;
-use coordinator::events::{Observer, RunEvent};
-use coordinator::fleet::Handle;
-use coordinator::job::{Job, Point};
-use coordinator::metrics::RoundMetrics;
-use coordinator::run::{self, Earlier};
-use coordinator::train::group::Inputs;
+use cli::commands::train::FleetOptions;
+use fleet::Handle;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use training::events::{Observer, RunEvent};
+use training::job::{Job, Point};
+use training::metrics::RoundMetrics;
+use training::run::{self, Earlier};
+use training::train::group::Inputs;
 
 use crate::arguments;
 use crate::error::{Stopped, exception};
@@ -41,7 +41,7 @@ const STOP_WITHIN: Duration = Duration::from_secs(30);
 /// Stack of a run's thread, as large as that of a main thread.
 const STACK: usize = 8 << 20;
 /// Logger of runs: `grammaton.run`.
-const LOG: &str = "coordinator::run";
+const LOG: &str = "run";
 
 /// A training run.
 #[pyclass(frozen, module = "grammaton._lib")]
@@ -421,7 +421,7 @@ impl Shared {
         let raised = self.state().raised.take();
         let stage = match trained {
             Ok(summary) => Stage::Finished(summary),
-            Err(error) if error.is::<coordinator::train::stopped::Stopped>() => {
+            Err(error) if error.is::<training::train::stopped::Stopped>() => {
                 Stage::Stopped(error.to_string().replace("--resume", "resume()"))
             }
             Err(error) => {

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use coordinator::commands::segment::model;
-use coordinator::commands::segment::reading::ReadingOptions;
-use coordinator::commands::segment::sampling::Sampling;
-use coordinator::commands::segment::text::Text;
+use cli::commands::segment::model;
+use cli::commands::segment::reading::ReadingOptions;
+use cli::commands::segment::sampling::Sampling;
+use cli::commands::segment::text::Text;
 use proto::log::Form;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;

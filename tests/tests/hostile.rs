@@ -11,8 +11,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coordinator::access::Access;
-use coordinator::fleet::{Fleet, FleetConfig, FleetError, Inline, Listen, Map, Stage};
+use fleet::access::Access;
+use fleet::{Fleet, FleetConfig, FleetError, Inline, Listen, Map, Stage};
 use grammaton_tests::{SOON, echo_at_once, echo_pass, echo_task};
 use parking_lot::{Condvar, Mutex};
 use proto::convert::Wire as _;

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::Read;
 use std::thread_local;
 
-use coordinator::train::checkpoint::SEAL;
+use training::train::checkpoint::SEAL;
 
 use crate::trained::Trained;
 

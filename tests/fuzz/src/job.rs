@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use coordinator::job::Job;
+use training::job::Job;
 
 use crate::bounds::Bounds;
 

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use coordinator::model::{SEAL, SavedModel, grammar_text, parameters_sha256, top, write_sticks};
 use shared::data::Sentence;
 use shared::grammar::lexicon::Lexicon;
 use shared::grammar::{SymbolId, syntax};
@@ -12,6 +11,7 @@ use shared::models::{Model, Params, Trained as Learned};
 use shared::work::engine::Engine;
 use shared::work::shard::Shard;
 use shared::work::task::{Answer, Language, Named, Task, Work};
+use training::model::{SEAL, SavedModel, grammar_text, parameters_sha256, top, write_sticks};
 
 use crate::trained::Trained;
 

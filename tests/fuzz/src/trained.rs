@@ -4,14 +4,14 @@
 use std::fs;
 use std::path::PathBuf;
 
-use coordinator::events::All;
-use coordinator::fleet::Inline;
-use coordinator::job::Job;
-use coordinator::outcome::Outcome;
-use coordinator::train::checkpoint::Checkpoints;
-use coordinator::train::group::Inputs;
-use coordinator::train::train;
+use fleet::Inline;
 use tempfile::TempDir;
+use training::events::All;
+use training::job::Job;
+use training::outcome::Outcome;
+use training::train::checkpoint::Checkpoints;
+use training::train::group::Inputs;
+use training::train::train;
 
 /// A job in a temporary folder.
 pub struct Trained {

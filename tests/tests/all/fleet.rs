@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use coordinator::access::Access;
-use coordinator::fleet::{
+use fleet::access::Access;
+use fleet::{
     Account, AccountId, Compute, Effort, Fleet, FleetConfig, FleetError, FleetEvent, FleetStatus, Handle,
     Inline, Listen, Map, MapReport, MemberState, Shards, Stage, Waiting, engine,
 };

@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use coordinator::access::Access;
-use coordinator::fleet::{Fleet, FleetConfig, Listen, Stage};
-use coordinator::status::RunStatus;
-use coordinator::status::service::services;
+use fleet::access::Access;
+use fleet::{Fleet, FleetConfig, Listen, Stage};
 use grammaton_tests::certificates::{Authority, Files, Valid};
 use grammaton_tests::folder::Folder;
 use grammaton_tests::{Process, binary, echo_task, requirement};
 use proto::tls::{IdentityFiles, ServerTls};
 use proto::token::Token;
+use service::status::RunStatus;
+use service::status::service::services;
 use shared::work::task::{Task, Work};
 
 /// Certificates of a test, by defect.

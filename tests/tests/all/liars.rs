@@ -19,7 +19,7 @@ use worker::{Compute, RunError, WorkerConfig, engine};
 
 use self::lies::{LIES, Lie};
 
-#[path = "../../../coordinator/src/train/liars/lies.rs"]
+#[path = "../../../coordinator/training/src/train/liars/lies.rs"]
 mod lies;
 
 const WORDS: &str =

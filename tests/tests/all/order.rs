@@ -17,8 +17,18 @@ fn sources(of: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(of).join("src")
 }
 
-/// Crates for which the law holds.
-const CRATES: [&str; 2] = ["shared", "coordinator"];
+/// Crates whose modules are declared in the order of use.
+const ORDERED: [&str; 3] = ["shared", "coordinator/basics", "coordinator/training"];
+
+/// Crates without cycles of modules. That there are none of crates is Cargo's law.
+const CRATES: [&str; 6] = [
+    "shared",
+    "coordinator/basics",
+    "coordinator/fleet",
+    "coordinator/training",
+    "coordinator/service",
+    "coordinator/cli",
+];
 
 /// The text of every module by its path, as in `grammar::tree`, without comments and tests.
 fn modules(folder: &Path, path: &str, found: &mut BTreeMap<String, String>) {
@@ -88,14 +98,14 @@ fn top(path: &str) -> &str {
 
 #[test]
 fn modules_use_only_earlier_modules() {
-    for of in CRATES {
+    let mut n_uses = 0;
+    for of in ORDERED {
         let (modules, order) = (all(of), order(of));
         let place = |path: &str| {
             let place = order.iter().position(|known| known == top(path));
             place.unwrap_or_else(|| panic!("{of}: {path} is not declared"))
         };
         let mut problems = Vec::new();
-        let mut n_uses = 0;
         for (module, text) in &modules {
             for other in used(module, text, &modules) {
                 n_uses += 1;
@@ -105,8 +115,8 @@ fn modules_use_only_earlier_modules() {
             }
         }
         assert!(problems.is_empty(), "{}", problems.join("\n"));
-        assert!(n_uses > 200, "{of}: the test reads what modules use: {n_uses}");
     }
+    assert!(n_uses > 200, "the test reads what modules use: {n_uses}");
 }
 
 /// Sibling modules are in no cycle; a module and the modules in its folder may use each other.
@@ -164,7 +174,7 @@ fn documentation_names_files_that_exist() {
         }
     }
     assert!(unknown.is_empty(), "no such files:\n{}", unknown.join("\n"));
-    assert!(n_names > 200, "the test reads names: {n_names}");
+    assert!(n_names > 100, "the test reads names: {n_names}");
 }
 
 /// Functions, types, fields and tests in backquotes in the mathematics are in the code, those of a path in one file or in the one that it begins with.

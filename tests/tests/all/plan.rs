@@ -5,16 +5,16 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coordinator::commands::plan::probe::measure;
-use coordinator::events::All;
-use coordinator::fleet::forecast::{Cluster, rounds};
-use coordinator::fleet::{Fleet, FleetConfig, FleetError, Listen, Map, MapReport, Stage, Tasks};
-use coordinator::job::Job;
-use coordinator::train::checkpoint::Checkpoints;
-use coordinator::train::group::Inputs;
-use coordinator::train::train;
+use cli::commands::plan::probe::measure;
+use fleet::forecast::{Cluster, rounds};
+use fleet::{Fleet, FleetConfig, FleetError, Listen, Map, MapReport, Stage, Tasks};
 use grammaton_tests::folder::{Folder, examples};
 use shared::work::task::Answer;
+use training::events::All;
+use training::job::Job;
+use training::train::checkpoint::Checkpoints;
+use training::train::group::Inputs;
+use training::train::train;
 use worker::WorkerConfig;
 
 /// A fleet, with the reports of its rounds.

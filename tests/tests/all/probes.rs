@@ -1,7 +1,7 @@
 //! The standard gRPC services: health for probes, reflection for tools. Neither needs a token.
 
-use coordinator::access::Access;
-use coordinator::fleet::{Fleet, FleetConfig, Listen};
+use fleet::access::Access;
+use fleet::{Fleet, FleetConfig, Listen};
 use grammaton_tests::{SOON, eventually};
 use proto::token::Token;
 use proto::v1::work_client::WorkClient;

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use coordinator::job::{GrammarSource, Job};
-use coordinator::train::group::Inputs;
 use grammaton_tests::folder::{Folder, Trained, examples};
 use grammaton_tests::requirement;
 use serde_json::Value;
+use training::job::{GrammarSource, Job};
+use training::train::group::Inputs;
 
 const JOB: &str = "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"corpus.txt\"\n\
     [inference]\ntruncation = 500\nmax_rounds = 8\n";

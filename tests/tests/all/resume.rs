@@ -6,19 +6,19 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use coordinator::events::{Observer, RunEvent};
-use coordinator::fleet::{Fleet, FleetConfig, FleetError, Map, MapReport, Stage, Tasks};
-use coordinator::job::Job;
-use coordinator::metrics::RoundMetrics;
-use coordinator::model::parameters_sha256;
-use coordinator::train::checkpoint::Checkpoints;
-use coordinator::train::group::Inputs;
-use coordinator::train::stopped::Stopped;
-use coordinator::train::train;
+use fleet::{Fleet, FleetConfig, FleetError, Map, MapReport, Stage, Tasks};
 use grammaton_tests::cluster::Coordinator;
 use grammaton_tests::folder::{Folder, Trained, examples};
 use grammaton_tests::{Process, binary, eventually, requirement};
 use shared::work::task::Answer;
+use training::events::{Observer, RunEvent};
+use training::job::Job;
+use training::metrics::RoundMetrics;
+use training::model::parameters_sha256;
+use training::train::checkpoint::Checkpoints;
+use training::train::group::Inputs;
+use training::train::stopped::Stopped;
+use training::train::train;
 
 /// Two runs with selection of strings, and a checkpoint after every round.
 const JOB: &str = "[model]\ngrammar = \"auto:colloc\"\n[corpus]\npath = \"corpus.txt\"\n\

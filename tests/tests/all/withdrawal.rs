@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use coordinator::fleet::{
+use fleet::{
     Account, AccountId, Compute, Fleet, FleetConfig, FleetError, Handle, Inline, Listen, Map, MapReport,
     MemberState, Stage,
 };

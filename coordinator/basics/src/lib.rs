@@ -1,0 +1,23 @@
+//! What all other crates of the coordinator use: files and stores, the clock, and texts for people.
+//!
+//! - *texts*: [`human`] (formatting of numbers), [`nearest`] (the known name that a misspelt one is nearest to), [`streams`] (standard output and
+//!   error);
+//! - *files*: [`atomic_write`] (files written under a temporary name and renamed), [`sealed`] (files with a checksum), [`store`] (folders and
+//!   object stores), [`faults`] (faults of storage, for tests);
+//! - [`clock`].
+
+pub mod human;
+
+pub mod nearest;
+
+pub mod streams;
+
+pub mod atomic_write;
+
+pub mod clock;
+
+pub mod faults;
+
+pub mod store;
+
+pub mod sealed;

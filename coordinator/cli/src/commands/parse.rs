@@ -1,0 +1,274 @@
+//! `grammaton parse`: segments or parses a text.
+
+mod dependencies;
+mod trees;
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use basics::streams;
+use basics::streams::Stdout;
+use shared::data::corpus::{Corpus, Options, UnknownSymbol};
+use shared::grammar::SymbolId;
+use shared::models::Trained;
+use shared::models::decode::{Decoded, Decoder};
+use shared::models::dmv::nouns;
+use training::decoding::Decoding;
+use training::input;
+use training::model::SavedModel;
+use training::row::{Gaps, Row, Status};
+
+use super::Answer;
+
+/// Arguments of `parse`.
+#[derive(clap::Args, Debug)]
+#[command(after_help = "Examples:\n\
+    \x20 grammaton parse results new.txt\n\
+    \x20 grammaton parse results - --decoder mbr --format tsv\n\
+    \x20 grammaton parse results new.conllu --decoder mbr-arcs")]
+pub struct Args {
+    /// Model: a folder written by `train`, or its model.bin
+    pub model: PathBuf,
+    /// Text with one sentence per line, in the format of the training corpus; for a dependency model CoNLL-U; `-` for standard input
+    pub corpus: PathBuf,
+    /// Criterion of the best analysis
+    #[arg(long, value_enum, default_value = "viterbi")]
+    pub decoder: DecoderName,
+    /// Output format; a model of trees always prints trees, and a dependency model CoNLL-U
+    #[arg(help_heading = "Output", long, value_enum, default_value = "segmentation")]
+    pub format: Format,
+    /// Use only learned strings, as in training; by default, unseen text may have new strings
+    #[arg(long)]
+    pub closed: bool,
+    /// Longest accepted sentence in symbols [default: 10000; for a model of trees or a dependency model, 200 words]
+    #[arg(long, value_name = "N")]
+    pub max_symbols: Option<u32>,
+    /// Column of the tags, for a dependency model
+    #[arg(help_heading = "Dependency models", long, value_enum, default_value = "upos")]
+    pub tags: TagColumn,
+    /// Keep punctuation, for a dependency model that was trained with it
+    #[arg(help_heading = "Dependency models", long)]
+    pub keep_punctuation: bool,
+    /// End with exit code 1 if a sentence has no analysis
+    #[arg(long)]
+    pub strict: bool,
+    /// Number of threads [default: all cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    pub threads: Option<u16>,
+}
+
+/// Decoders by name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum DecoderName {
+    /// The most probable tree
+    Viterbi,
+    /// The segmentation with the highest expected number of correct segments
+    Mbr,
+    /// The tree with the highest expected number of correct constituents
+    MbrTree,
+    /// The tree with the highest product of rule posteriors, for a model of trees
+    MaxRule,
+    /// The tree with the highest expected number of correct heads, for a dependency model
+    MbrArcs,
+}
+
+/// Columns of CoNLL-U.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum TagColumn {
+    /// Universal tags
+    Upos,
+    /// Language-specific tags
+    Xpos,
+}
+
+impl DecoderName {
+    /// The decoder of a model of segments.
+    fn of_segments(self) -> Result<Decoder> {
+        match self {
+            DecoderName::Viterbi => Ok(Decoder::Viterbi),
+            DecoderName::Mbr => Ok(Decoder::Mbr),
+            DecoderName::MbrTree => Ok(Decoder::MbrTree),
+            DecoderName::MaxRule | DecoderName::MbrArcs => {
+                bail!(
+                    "max-rule is for a model of trees, mbr-arcs for a dependency model; use --decoder viterbi, mbr or mbr-tree"
+                )
+            }
+        }
+    }
+}
+
+/// Output formats.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Format {
+    /// Sentences cut into segments
+    Segmentation,
+    /// Bracketed trees
+    Brackets,
+    /// A table: number of the line, gold, segmentation, log-probability, status
+    Tsv,
+}
+
+/// Number of sentences decoded in one batch, while the lines of the batch before are printed.
+const BATCH: usize = 4096;
+
+impl Args {
+    /// The answer if some sentences have no analysis.
+    fn partly(&self) -> Answer {
+        if self.strict { Answer::No } else { Answer::Yes }
+    }
+}
+
+/// Runs the command.
+pub fn run(args: &Args) -> Result<Answer> {
+    if args.format == Format::Brackets && args.decoder == DecoderName::Mbr {
+        bail!("decoder mbr gives no trees; use --decoder viterbi or --decoder mbr-tree");
+    }
+    let saved = SavedModel::load(&args.model)?;
+    let tags = saved.model.of_grammar().and_then(|model| nouns::tags(&model.grammar));
+    let has_rows = matches!(saved.model, Trained::Grammar(_)) && tags.is_none();
+    ensure!(args.format != Format::Tsv || has_rows, "--format tsv is for a model of segments; leave it out");
+    let model = match saved.model {
+        Trained::Grammar(model) => model,
+        Trained::Treebank(model) => return trees::run(args, &model),
+    };
+    if let Some(tags) = tags {
+        return dependencies::run(args, model, &tags);
+    }
+    let decoder = args.decoder.of_segments()?;
+    let max_symbols = args.max_symbols.unwrap_or(Options::default().max_symbols);
+    let cleaning = saved.cleaning.clone();
+    let options =
+        Options { format: saved.format, unit: saved.unit, max_symbols, cleaning, ..Options::default() };
+    if args.corpus.as_os_str() != "-" {
+        let notices = input::format::of_new_text(&args.corpus, &options)?;
+        notices.iter().for_each(|notice| streams::tell(&format!("notice: {notice}")));
+    }
+    let parts = input::text_to_parse(&args.corpus, &options)?;
+    let mut out = Printer::new(args.format)?;
+    let threads = args.threads.map_or(0, usize::from);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let grammar = model.grammar.clone();
+    let decoding = Decoding::new(model, decoder, args.format == Format::Brackets, args.closed);
+    let (mut n_sentences, mut n_lines) = (0, 0);
+    let (mut without, mut unknown) = (Vec::new(), Vec::new());
+    for part in parts {
+        let part = part?;
+        n_lines = part.n_lines;
+        let Some(corpus) = part.corpus else { continue };
+        // `None` for a sentence with an unknown symbol; the other sentences are parsed.
+        let sentences = corpus.each_tokens_for(&grammar);
+        let sentences: Vec<Option<Vec<SymbolId>>> =
+            sentences.map(|tokens| tokens.map_err(|symbol| unknown.push(symbol)).ok()).collect();
+        n_sentences += sentences.len();
+        for (batch, first) in sentences.chunks(BATCH).zip((0..).step_by(BATCH)) {
+            let decoded = pool.install(|| decoding.all(batch))?;
+            for ((decoded, tokens), at) in decoded.into_iter().zip(batch).zip(first..) {
+                let found = match (decoded, tokens) {
+                    (Some(decoded), _) => Ok(decoded),
+                    (None, Some(_)) => Err(Status::NoAnalysis),
+                    (None, None) => Err(Status::UnknownSymbol),
+                };
+                if found.is_err() {
+                    without.push(corpus.lines[at]);
+                }
+                out.sentence(&corpus, at, found)?;
+            }
+        }
+        out.flush()?;
+    }
+    out.finish(n_lines)?;
+    let Some(first) = without.first() else { return Ok(Answer::Yes) };
+    let printed = match args.format {
+        Format::Segmentation => "whole",
+        Format::Brackets => "as `()`",
+        Format::Tsv => "without a segmentation",
+    };
+    streams::tell(&format!(
+        "notice: without an analysis and printed {printed}: {} of {} sentences, the first one in line {first}{}",
+        without.len(),
+        n_sentences,
+        of_unknown(&unknown),
+    ));
+    Ok(args.partly())
+}
+
+/// Clause on the sentences without an analysis that have unknown symbols; empty if there are none.
+fn of_unknown(unknown: &[UnknownSymbol]) -> String {
+    unknown.first().map_or(String::new(), |first| {
+        let (n, symbol, line) = (unknown.len(), &first.symbol, first.line);
+        format!(
+            "; because of symbols that the model does not know: {n}, the first one `{symbol}` in line {line}"
+        )
+    })
+}
+
+/// Prints a line for each line of a text.
+struct Printer {
+    out: Stdout,
+    format: Format,
+    gaps: Gaps,
+}
+
+impl Printer {
+    fn new(format: Format) -> Result<Printer> {
+        let mut out = Stdout::lock();
+        if format == Format::Tsv {
+            out.line(Row::HEADER)?;
+        }
+        Ok(Printer { out, format, gaps: Gaps::default() })
+    }
+
+    /// Prints the sentence at a position of `corpus`. One without an analysis is one segment, an empty tree, or a row without a
+    /// segmentation.
+    fn sentence(&mut self, corpus: &Corpus, at: usize, found: Result<Decoded, Status>) -> Result<()> {
+        let line = corpus.lines[at];
+        let answer = |given: Option<String>| {
+            given.context("internal error: a sentence was decoded without an answer; please report it")
+        };
+        let segmentation =
+            |decoded: &Decoded| answer(decoded.segmentations.first().map(|ends| corpus.line(at, ends)));
+        let text = match (self.format, found) {
+            (Format::Segmentation, Ok(decoded)) => segmentation(&decoded)?,
+            (Format::Segmentation, Err(_)) => corpus.line(at, &[corpus.sentences[at].len() as u32]),
+            (Format::Brackets, Ok(decoded)) => answer(decoded.trees.into_iter().next())?,
+            (Format::Brackets, Err(_)) => "()".to_owned(),
+            (Format::Tsv, found) => {
+                let gold = corpus.gold_line(at);
+                let predicted = found.as_ref().ok().map(segmentation).transpose()?;
+                let row = Row {
+                    line,
+                    gold: gold.as_deref(),
+                    predicted: predicted.as_deref(),
+                    log_probability: found.as_ref().ok().map(|decoded| decoded.log_z),
+                    status: found.err().unwrap_or(Status::Ok),
+                };
+                row.to_string()
+            }
+        };
+        self.line(line, &text)
+    }
+
+    /// Prints the analysis of a line, after the empty lines before it.
+    fn line(&mut self, line: u32, text: &str) -> Result<()> {
+        self.empty_before(line)?;
+        self.out.line(text)
+    }
+
+    fn empty_before(&mut self, line: u32) -> Result<()> {
+        self.gaps.before(line).try_for_each(|line| match self.format {
+            Format::Segmentation | Format::Brackets => self.out.line(""),
+            Format::Tsv => self.out.line(&Row::empty(line).to_string()),
+        })
+    }
+
+    /// Hands over what was printed.
+    fn flush(&mut self) -> Result<()> {
+        self.out.flush()
+    }
+
+    /// Prints the empty lines at the end of a text of `n_lines` lines.
+    fn finish(&mut self, n_lines: u32) -> Result<()> {
+        self.empty_before(n_lines + 1)?;
+        self.out.flush()
+    }
+}

@@ -1,0 +1,361 @@
+//! Runs the first rounds of a job on one thread, and measures times and bytes of each task and of the coordinator.
+//!
+//! In: a job. Out: its [`Load`], and a summary, [`Measured`]. Every lease and answer is encoded and decoded as between
+//! coordinator and worker, and the decoded answer is the one that is added up. So bytes are the bytes of real messages
+//! (without the frames of HTTP/2 and TLS), and times are times of real code, without concurrency.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use prost::Message as _;
+use prost::bytes::Bytes;
+use proto::convert::blob::{self, Blob};
+use proto::convert::{Wire, WireError, fits, lease};
+use proto::cpu_time;
+use proto::payload::{self, Assembly, MAX_PAYLOAD, Progress as Payload};
+use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker};
+use serde::Serialize;
+use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
+use shared::work::task::{Answer, Task};
+
+use basics::clock;
+use fleet::forecast::{Load, Message, TaskLoad};
+use fleet::{Compute, Fleet, FleetConfig, FleetError, Inline, Map, MapReport, Stage, Tasks, engine};
+use scheduler::Failure;
+use training::events::All;
+use training::job::Job;
+use training::train::checkpoint::{Checkpoints, Origin, Progress};
+use training::train::checkpoint_writer::CheckpointWriter;
+use training::train::choice;
+use training::train::group::{Inputs, Prepared};
+use training::train::prepare::{self, Chosen, Items};
+use training::train::rounds::Training;
+
+/// Time of the coordinator for a lease or an answer besides encoding, decoding and scheduling: channels, gRPC, the system.
+/// From the CPU-seconds of a coordinator with one worker on loopback and tiny shards; `docs/SCALING.md` has the command.
+const MESSAGE: Duration = Duration::from_micros(65);
+
+/// Measurements in seconds and bytes, summed over all tasks of a round unless noted.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Measured {
+    /// Number of sentences of the corpus.
+    pub sentences: usize,
+    /// Number of tasks of a round: shards of all runs.
+    pub shards: usize,
+    /// Number of measured rounds after the first.
+    pub rounds: usize,
+    /// Compute time of the first round, in which forests are built.
+    pub first_seconds: f64,
+    /// Compute time of a later round.
+    pub work_seconds: f64,
+    /// Compute time of the longest task of a later round.
+    pub longest_seconds: f64,
+    /// Bytes of leases, including weights.
+    pub lease_bytes: u64,
+    /// Bytes of answers, including counts.
+    pub answer_bytes: u64,
+    /// Bytes of all shards; each shard is sent once.
+    pub shard_bytes: u64,
+    /// Bytes that are sent once to every member.
+    pub once_bytes: u64,
+    /// Time to encode leases.
+    pub encode_seconds: f64,
+    /// Time to decode answers.
+    pub decode_seconds: f64,
+    /// Time to add up answers.
+    pub add_seconds: f64,
+    /// Time between rounds: the update, the next weights and tasks.
+    pub between_seconds: f64,
+}
+
+/// Runs all rounds of `job` and measures them. Large values are stored in its output folder meanwhile.
+pub fn measure(job: &Job) -> Result<(Load, Measured)> {
+    let inputs = Inputs::load(job)?;
+    let probe = Probe::new()?;
+    let items: Vec<Items> = inputs.groups.iter().map(|group| Items::new(&group.input)).collect();
+    let origin = Origin::new(job, &items);
+    let (mut prepared, mut all_chosen): (Vec<Prepared<'_>>, Vec<Chosen>) = Default::default();
+    for (group, items) in inputs.groups.iter().zip(items) {
+        let choice = choice(&group.job.inference);
+        let (chosen, plan) = prepare::plan(&probe, &group.input, items, &choice, None)?;
+        prepared.push(Prepared::new(group, plan));
+        all_chosen.push(chosen);
+    }
+    let mut checkpoints = Checkpoints::none();
+    let writer = CheckpointWriter::new(&mut checkpoints, origin, all_chosen);
+    let no_observers = &mut All(Vec::new());
+    Training::new(job, &prepared, &probe, writer, Progress::default())?.run(no_observers)?;
+    let load = probe.load()?;
+    let measured = Measured::of(&load, inputs.first().text.n_sentences, probe.rounds.borrow().len() - 1);
+    Ok((load, measured))
+}
+
+impl Measured {
+    fn of(load: &Load, sentences: usize, rounds: usize) -> Measured {
+        let bytes = |of: fn(&TaskLoad) -> u64| load.tasks.iter().map(of).sum();
+        let seconds =
+            |of: fn(&TaskLoad) -> Duration| load.tasks.iter().map(of).sum::<Duration>().as_secs_f64();
+        let longest = load.tasks.iter().flat_map(|task| &task.again).max();
+        Measured {
+            sentences,
+            shards: load.tasks.len(),
+            rounds,
+            first_seconds: seconds(|task| task.first),
+            work_seconds: load.work().as_secs_f64(),
+            longest_seconds: longest.map_or(0.0, Duration::as_secs_f64),
+            lease_bytes: bytes(|task| task.lease.bytes),
+            answer_bytes: bytes(|task| task.answer_bytes),
+            shard_bytes: bytes(|task| task.shard.bytes),
+            once_bytes: load.once.bytes,
+            encode_seconds: seconds(|task| task.lease.encode),
+            decode_seconds: seconds(|task| task.decode),
+            add_seconds: seconds(|task| task.add),
+            between_seconds: load.between.as_secs_f64(),
+        }
+    }
+}
+
+/// A fleet that computes a round on the calling thread, and everything before it on all cores.
+struct Probe {
+    /// The fleet until the first round.
+    preparing: RefCell<Option<Fleet>>,
+    /// Computes tasks with a separate cache of forests, so that the first round builds them.
+    compute: Compute,
+    rounds: RefCell<Vec<RoundFound>>,
+}
+
+/// Measurements of a round.
+struct RoundFound {
+    tasks: Vec<TaskFound>,
+    once: Message,
+    every_round: Message,
+    begun: Instant,
+    ended: Instant,
+}
+
+#[derive(Clone, Default)]
+struct TaskFound {
+    busy: Duration,
+    handling: Duration,
+    shard: Message,
+    shard_state: Option<Message>,
+    lease: Message,
+    answer_bytes: u64,
+    decode: Duration,
+    add: Duration,
+}
+
+impl Probe {
+    fn new() -> Result<Probe> {
+        let preparing = RefCell::new(Some(Fleet::start(FleetConfig::default())?));
+        Ok(Probe { preparing, compute: engine(), rounds: RefCell::default() })
+    }
+
+    /// A round of the job.
+    fn round(
+        &self,
+        stage: Stage,
+        tasks: &dyn Tasks,
+        each: &mut dyn FnMut(usize, Answer),
+    ) -> Result<MapReport, FleetError> {
+        let begun = clock::instant();
+        drop(self.preparing.take());
+        let batch = BatchId(self.rounds.borrow().len() as u64);
+        let (mut once, mut every_round) = (Message::default(), Message::default());
+        let mut found = Vec::with_capacity(tasks.len());
+        for at in 0..tasks.len() {
+            let task = TaskIndex(at as u32);
+            let failed = |detail| FleetError::Batch {
+                stage,
+                failure: Failure::Task { task, detail, lacks_memory: false },
+                decisions: Vec::new(),
+            };
+            let (task, making) = timed(|| tasks.make(at));
+            let task = task.map_err(|error| failed(format!("{error:#}")))?;
+            for blob in Blob::of_task(&task).iter().filter(|_| at == 0) {
+                match blob {
+                    Blob::Grammar(_) | Blob::Lexicon(_) => once = sum(once, message(blob)),
+                    Blob::Decode(_) | Blob::Fit(_) => every_round = sum(every_round, message(blob)),
+                    Blob::Shard(_) | Blob::ShardState(_) => {}
+                }
+            }
+            let lease = LeaseId { batch, task: TaskIndex(at as u32), attempt: Attempt(0) };
+            let mut measured = assigned(lease, &task);
+            measured.lease.encode += making;
+            let computing = cpu_time::of_thread();
+            let answer = (self.compute)(&task);
+            measured.busy = cpu_time::of_thread() - computing;
+            let answer = answer.map_err(|error| failed(error.to_string()))?;
+            let answer = returned(lease, &task, &answer, &mut measured);
+            let unreadable = |error| format!("its answer cannot be read back, which is a bug: {error}");
+            let answer = answer.map_err(|error| failed(unreadable(error)))?;
+            ((), measured.add) = timed(|| each(at, answer));
+            found.push(measured);
+        }
+        let busy_by_task: Vec<Duration> = found.iter().map(|task| task.busy).collect();
+        self.rounds.borrow_mut().push(RoundFound {
+            tasks: found,
+            once,
+            every_round,
+            begun,
+            ended: clock::instant(),
+        });
+        let (busy, attempts) = (busy_by_task.iter().sum(), busy_by_task.len());
+        Ok(MapReport { wall: begun.elapsed(), busy, busy_by_task, attempts, ..MapReport::default() })
+    }
+
+    /// Summarises the rounds: the first separately; of the others all compute times, and the minimum of the coordinator's times.
+    fn load(&self) -> Result<Load> {
+        let rounds = self.rounds.borrow();
+        let (first, again) =
+            rounds.split_first().context("no round was run; is inference.max_rounds swept?")?;
+        // A run that ends before the others leaves fewer tasks.
+        let again: Vec<&RoundFound> =
+            again.iter().filter(|round| round.tasks.len() == first.tasks.len()).collect();
+        if again.is_empty() || first.tasks.is_empty() {
+            bail!("no round after the first has as many tasks; is inference.max_rounds swept?");
+        }
+        let task = |at: usize| {
+            let all = || again.iter().map(|round| &round.tasks[at]);
+            // The minimum, since an operation of microseconds takes a thousand times as long when another thread gets the core.
+            let time = |of: fn(&TaskFound) -> Duration| all().map(of).min().unwrap_or_default();
+            let bytes = |of: fn(&TaskFound) -> u64| all().map(of).sum::<u64>() / again.len() as u64;
+            TaskLoad {
+                first: first.tasks[at].busy,
+                again: all().map(|task| task.busy).collect(),
+                handling: time(|task| task.handling),
+                shard: first.tasks[at].shard,
+                shard_state: all().find_map(|task| task.shard_state),
+                lease: Message {
+                    bytes: bytes(|task| task.lease.bytes),
+                    encode: time(|task| task.lease.encode),
+                },
+                answer_bytes: bytes(|task| task.answer_bytes),
+                decode: time(|task| task.decode),
+                add: time(|task| task.add),
+            }
+        };
+        let gaps = rounds.windows(2).map(|pair| pair[1].begun - pair[0].ended);
+        let between = gaps.sum::<Duration>() / (rounds.len() - 1) as u32;
+        Ok(Load {
+            tasks: (0..first.tasks.len()).map(task).collect(),
+            once: first.once,
+            every_round: first.every_round,
+            between,
+            decide: Duration::ZERO,
+            message: MESSAGE,
+        })
+    }
+}
+
+impl Map for Probe {
+    fn map(
+        &self,
+        stage: Stage,
+        tasks: Arc<dyn Tasks>,
+        each: &mut dyn FnMut(usize, Answer),
+    ) -> Result<MapReport, FleetError> {
+        if let Stage::Round { .. } = stage {
+            return self.round(stage, &*tasks, each);
+        }
+        match &*self.preparing.borrow() {
+            Some(fleet) => Map::map(fleet, stage, tasks, each),
+            None => Inline::new(self.compute.clone()).map(stage, tasks, each),
+        }
+    }
+}
+
+/// Runs `act`; returns its result and its duration.
+fn timed<T>(act: impl FnOnce() -> T) -> (T, Duration) {
+    let begun = clock::instant();
+    let result = act();
+    (result, begun.elapsed())
+}
+
+/// Encodes a lease as the coordinator does, and decodes it as a worker does.
+fn assigned(id: LeaseId, task: &Task) -> TaskFound {
+    let ((head, payload), encode) = timed(|| lease::to_wire(id, task));
+    let bytes = bytes_down(from_coordinator::Message::Lease(head.clone()), &payload);
+    let blobs = Blob::of_task(task);
+    let find = |field, hash: &[u8]| {
+        let found = blobs.iter().find(|blob| blob.hash().0 == hash);
+        found.cloned().ok_or(WireError::Missing { field })
+    };
+    let begun = clock::instant();
+    // Only the time matters: the value was just encoded, so it can be decoded.
+    let _ = arrived(head.extent.clone(), payload).map(|payload| lease::work_from_wire(&head, payload, find));
+    let handling = begun.elapsed();
+    let (mut shard, mut shard_state) = (Message::default(), None);
+    for blob in &blobs {
+        match blob {
+            Blob::Shard(_) => shard = message(blob),
+            Blob::ShardState(_) => shard_state = Some(message(blob)),
+            _ => {}
+        }
+    }
+    TaskFound { handling, shard, shard_state, lease: Message { bytes, encode }, ..TaskFound::default() }
+}
+
+/// Encodes an answer as a worker does, and decodes it as the coordinator does; returns the decoded answer.
+fn returned(id: LeaseId, task: &Task, answer: &Answer, found: &mut TaskFound) -> Result<Answer, WireError> {
+    let (payload, encode) = timed(|| answer.to_bytes());
+    let (extent, sum) = timed(|| Some(payload::extent(&payload)));
+    found.handling += encode + sum;
+    let (id, declared) = (Some(blob::lease_id_to_wire(id)), extent.clone());
+    let busy_micros = 100_000; // a typical value
+    let head = v1::AnswerHead { id, busy_micros, extent: declared, kept: None };
+    found.answer_bytes = bytes_up(from_worker::Message::Answer(head), &payload);
+    let decode = || {
+        let answer = Answer::from_bytes(arrived(extent, payload)?)?;
+        fits::answer(task, &answer)?;
+        Ok(answer)
+    };
+    let (answer, decode) = timed(decode);
+    found.decode = decode;
+    answer
+}
+
+/// Assembles and checks the payload from its pieces.
+fn arrived(extent: Option<v1::Extent>, payload: Bytes) -> Result<Bytes, WireError> {
+    let mut progress = Assembly::begin(extent, MAX_PAYLOAD);
+    for piece in payload::pieces(payload) {
+        if let Ok(Payload::Partial(assembly)) = progress {
+            progress = assembly.push(&piece);
+        }
+    }
+    match progress {
+        Ok(Payload::Whole(bytes)) => Ok(bytes),
+        _ => Err(WireError::Missing { field: "payload" }),
+    }
+}
+
+/// Bytes of a blob on the wire.
+fn message(blob: &Blob) -> Message {
+    let encode = || {
+        let payload = blob.to_bytes();
+        (Some(payload::extent(&payload)), payload)
+    };
+    let ((extent, payload), encode) = timed(encode);
+    let head = v1::BlobHead { kind: blob.kind() as i32, hash: blob::hash_to_wire(blob.hash()), extent };
+    Message { bytes: bytes_down(from_coordinator::Message::Blob(head), &payload), encode }
+}
+
+fn sum(one: Message, other: Message) -> Message {
+    Message { bytes: one.bytes + other.bytes, encode: one.encode + other.encode }
+}
+
+/// Bytes of a head and the pieces of its payload, as the coordinator counts sent bytes.
+fn bytes_down(head: from_coordinator::Message, payload: &Bytes) -> u64 {
+    let message = |message| FromCoordinator { message: Some(message) }.encoded_len() as u64;
+    let pieces = payload::pieces(payload.clone()).map(from_coordinator::Message::Piece);
+    message(head) + pieces.map(message).sum::<u64>()
+}
+
+/// Bytes of a head and the pieces of its payload, as the coordinator counts received bytes.
+fn bytes_up(head: from_worker::Message, payload: &Bytes) -> u64 {
+    let message = |message| FromWorker { message: Some(message) }.encoded_len() as u64;
+    let pieces = payload::pieces(payload.clone()).map(from_worker::Message::Piece);
+    message(head) + pieces.map(message).sum::<u64>()
+}

@@ -1,0 +1,227 @@
+//! The text of `segment`: symbols, and lines that go back to the form in which they came.
+//!
+//! A symbol is a grapheme (a character with its combining marks and joiners), or a token. The format of the lines is looked at before they are
+//! read ([`shared::data::corpus::sniff`]). Nothing else is changed unless options say so: phonemic transcriptions use upper case, digits and punctuation
+//! for sounds.
+//!
+//! Law: without spaces, a segmented line is the sentence of its line without spaces, with the columns or the speaker beside it; an empty line stays
+//! empty. Lines of a transcript without an utterance are left out.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use shared::data::corpus::layout::LineKind;
+use shared::data::corpus::read::Notice;
+use shared::data::corpus::sniff::Contents;
+use shared::data::corpus::{Corpus, Options, Unit, write_line};
+use training::input;
+use training::input::format::{self, OpenText};
+use training::metrics::MBR_VOTE;
+
+use super::effort::work;
+use super::reading::{self, ReadingOptions};
+
+/// Symbols of a sentence of a [`Text::part`] at most: more than [`LONG_SENTENCE`](shared::forest::build::LONG_SENTENCE), beyond which work is proportional.
+const LONGEST_OF_PART: usize = 384;
+
+/// Sentences of symbols.
+pub struct Text {
+    corpus: Corpus,
+    /// Lines of the text, empty ones among them.
+    n_lines: u32,
+    /// Whether lines without a sentence are left out.
+    is_transcript: bool,
+    /// Assignments of keys of its job.
+    assignments: Vec<String>,
+    /// What was found in the text, and what was changed.
+    pub notices: Vec<String>,
+}
+
+impl Text {
+    /// Reads the text at `path` as its format and the options say; `-` is standard input.
+    ///
+    /// # Errors
+    /// [`format::Ambiguous`] and [`shared::data::corpus::ReadError`] among others.
+    pub fn read(path: &Path, contents: Contents, options: &ReadingOptions) -> Result<Text> {
+        let (table, given) = options.table()?;
+        let text = OpenText::open(path)?;
+        let (reading, findings) = text.look(contents, given, &reading::reading(&table, given))?;
+        let mut notices: Vec<String> =
+            findings.iter().map(|finding| format::found(&text.name, finding)).collect();
+        let unit = reading.unit.map_or(Unit::Grapheme, reading::with_marks);
+        let is_transcript = reading.layout.lines == LineKind::Chat;
+        let (mut corpus, end) = text.read(&Options { unit, layout: reading.layout, ..table.options() })?;
+        // Notices about gold and empty lines come with training.
+        let is_told = |notice: &&Notice| !matches!(notice, Notice::NoGold { .. } | Notice::EmptyLines { .. });
+        notices.extend(end.notices.iter().filter(is_told).map(ToString::to_string));
+        ensure!(
+            corpus.symbols.len() > 1,
+            "{}: the text has a single symbol, so that every segmentation is as good as another; give a text of more",
+            corpus.source_name
+        );
+        // Most texts have no marks, and any tool takes them apart.
+        if unit == Unit::Grapheme && corpus.symbols.iter().all(|symbol| symbol.chars().count() == 1) {
+            corpus.unit = Unit::Char;
+        }
+        Ok(Text { corpus, n_lines: end.n_lines, is_transcript, assignments: options.of_job()?, notices })
+    }
+
+    /// Number of symbols of all sentences.
+    pub fn length(&self) -> usize {
+        self.corpus.sentences.iter().map(Vec::len).sum()
+    }
+
+    /// The line of the longest utterance, and its number of symbols.
+    pub fn longest_line(&self) -> (u32, usize) {
+        let lengths = self.corpus.sentences.iter().map(Vec::len).zip(&self.corpus.lines).rev();
+        let (n_symbols, &line) = lengths.max_by_key(|(n, _)| *n).expect("a text has an utterance");
+        (line, n_symbols)
+    }
+
+    /// A part of the text whose [`work`] is about `limit`, if the text has more, and how many times as much the text has. Its sentences are evenly
+    /// spaced in the order of length, and cut where they are so long that work is proportional to length.
+    pub fn part(&self, limit: f64) -> (Text, f64) {
+        let Corpus { sentences, occurrences, .. } = &self.corpus;
+        let work_of = |positions: &[usize], longest: usize| {
+            positions.iter().fold([0.0; 2], |sums, &at| {
+                let times = occurrences.get(at).map_or(1.0, |&n| f64::from(n));
+                let work = work(sentences[at].len().min(longest));
+                [sums[0] + times * work[0], sums[1] + times * work[1]]
+            })
+        };
+        let mut by_length: Vec<usize> = (0..sentences.len()).collect();
+        by_length.sort_by_key(|&at| sentences[at].len());
+        let (whole, cut) = (work_of(&by_length, usize::MAX), work_of(&by_length, LONGEST_OF_PART));
+        let n = ((sentences.len() as f64 * limit / cut[0]) as usize).clamp(1, sentences.len());
+        let mut positions: Vec<usize> =
+            (0..n).map(|at| by_length[(2 * at + 1) * sentences.len() / (2 * n)]).collect();
+        positions.sort_unstable();
+        let mut corpus = self.corpus.subset(&positions);
+        corpus.sentences.iter_mut().for_each(|sentence| sentence.truncate(LONGEST_OF_PART));
+        corpus.gold = None;
+        let part = work_of(&positions, LONGEST_OF_PART);
+        let assignments = self.assignments.clone();
+        let part_of_text = Text { corpus, assignments, notices: Vec::new(), ..*self };
+        (part_of_text, (whole[0] / part[0]).max(whole[1] / part[1]))
+    }
+
+    /// The sentences.
+    pub fn corpus(&self) -> &Corpus {
+        &self.corpus
+    }
+
+    /// Keys of `[corpus]` for [`Text::corpus_file`], a line each.
+    pub fn keys(&self) -> String {
+        let counts = if self.corpus.occurrences.is_empty() { "" } else { "counts = \"full\"\n" };
+        format!("unit = \"{}\"\nlayout = \"plain\"\n{counts}", self.corpus.unit.name())
+    }
+
+    /// Assignments of further keys of the job.
+    pub fn assignments(&self) -> &[String] {
+        &self.assignments
+    }
+
+    /// The file that the job reads, with the lines of the text, and its gold segmentation if it has one.
+    pub fn corpus_file(&self) -> Result<String> {
+        let occurrences = &self.corpus.occurrences;
+        self.lines(&self.corpus.segmentation(), |at, line| match occurrences.get(at) {
+            Some(n) => format!("{n} {line}"),
+            None => line,
+        })
+    }
+
+    /// The text as segmented by the vote of the chains in a folder of results of [`Text::corpus_file`].
+    pub fn segmented_in(&self, dir: &Path) -> Result<String> {
+        let options = Options { unit: self.corpus.unit, ..Options::default() };
+        let (found, _) = input::corpus(&dir.join(format!("segmentation.{MBR_VOTE}.txt")), &options)?;
+        let beside = &self.corpus.beside;
+        let written = self.lines(&self.ends_in(&found)?, |at, line| match beside.get(at) {
+            Some((before, after)) => [before, &line[..], after].concat(),
+            None => line,
+        })?;
+        Ok(if self.is_transcript {
+            written.lines().filter(|line| !line.is_empty()).map(|line| format!("{line}\n")).collect()
+        } else {
+            written
+        })
+    }
+
+    /// The ends of the words of `found`, the same text in other symbols: digraphs are letters there, and letters may be digraphs.
+    fn ends_in(&self, found: &Corpus) -> Result<Vec<Vec<u32>>> {
+        let offsets = |corpus: &Corpus, sentence: &[u32]| -> Vec<usize> {
+            let lengths = sentence.iter().map(|&symbol| corpus.symbols[symbol as usize].len());
+            lengths
+                .scan(0, |offset, length| {
+                    *offset += length;
+                    Some(*offset)
+                })
+                .collect()
+        };
+        let pairs = self.corpus.sentences.iter().zip(&found.sentences).zip(found.segmentation());
+        let ends = pairs.map(|((ours, theirs), ends)| {
+            let [ours, theirs] = [offsets(&self.corpus, ours), offsets(found, theirs)];
+            let end = |end: u32| ours.binary_search(&theirs[end as usize - 1]).ok().map(|at| at as u32 + 1);
+            ends.into_iter().map(end).collect::<Option<Vec<u32>>>()
+        });
+        ends.collect::<Option<_>>()
+            .context("internal error: the segmentation is of another text; please report it")
+    }
+
+    /// Every line of the text cut at these ends, by sentence; `with` adds to a line by the position of its sentence.
+    fn lines(&self, ends: &[Vec<u32>], with: impl Fn(usize, String) -> String) -> Result<String> {
+        let Corpus { symbols, sentences, lines, unit, .. } = &self.corpus;
+        ensure!(ends.len() == sentences.len(), "internal error: utterances were lost; please report it");
+        let mut written = vec![String::new(); self.n_lines as usize];
+        for (position, ((sentence, ends), &line)) in sentences.iter().zip(ends).zip(lines).enumerate() {
+            let at = written
+                .get_mut(line as usize - 1)
+                .context("internal error: a line too many; please report it")?;
+            *at = with(position, write_line(symbols, sentence, ends, *unit));
+        }
+        Ok(written.join("\n") + "\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn text(lengths: &[usize]) -> Text {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let lines: String = lengths.iter().map(|&n| "ab".repeat(n).split_off(n) + "\n").collect();
+        std::fs::write(file.path(), lines).unwrap();
+        Text::read(file.path(), Contents::Utterances, &ReadingOptions::default()).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        /// Law: the work of a part is within the limit, or of one sentence, up to a factor that the spacing of lengths explains; its work times the
+        /// number that is returned is at least that of the text.
+        #[test]
+        fn a_part_has_bounded_work(
+            lengths in proptest::collection::vec(prop_oneof![2..30_usize, 30..1_500_usize], 1..150),
+            limit in 1e2..1e7,
+        ) {
+            let text = text(&lengths);
+            let (part, times) = text.part(limit);
+            let sentences = &part.corpus().sentences;
+            prop_assert!(sentences.iter().all(|sentence| (1..=LONGEST_OF_PART).contains(&sentence.len())));
+            let work_of = |sentences: &[Vec<u32>], at: usize| -> f64 {
+                sentences.iter().map(|sentence| work(sentence.len())[at]).sum()
+            };
+            let one = work(LONGEST_OF_PART)[0];
+            prop_assert!(work_of(sentences, 0) <= 2.0 * limit + one, "{} {limit}", work_of(sentences, 0));
+            for at in [0, 1] {
+                let whole = work_of(&text.corpus().sentences, at);
+                prop_assert!(work_of(sentences, at) * times >= whole * (1.0 - 1e-9));
+            }
+            let is_short = lengths.iter().all(|&n| n <= LONGEST_OF_PART);
+            if is_short && work_of(&text.corpus().sentences, 0) <= limit {
+                prop_assert_eq!((sentences.len(), times), (lengths.len(), 1.0));
+            }
+        }
+    }
+}

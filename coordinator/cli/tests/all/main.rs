@@ -1,0 +1,18 @@
+//! Tests of the program `grammaton` alone. All files are modules of one binary.
+
+mod bad_input;
+mod check;
+#[path = "../../../../tests/src/requirement.rs"]
+mod requirement;
+
+mod cli;
+mod digests;
+mod formats;
+mod grammars;
+mod limits;
+mod lines;
+mod morphemes;
+mod new;
+mod readme;
+mod resealed;
+mod segment;

@@ -1,0 +1,391 @@
+//! The choice of grammars for a corpus, without gold: `grammar = "auto"` in a job file, and `grammaton segment`.
+//!
+//! In: a corpus. Out: a grammar, another one whose models vote with its models, and the reason.
+//!
+//! Words are syllables in one or several levels of collocations. Three levels find words in some texts and the syllables of words in others, where
+//! one level is better. Function words at the left edge of collocations have one syllable each. They help where most words are as short, as
+//! in English, and elsewhere cut the first syllables from words. Likelihoods do not tell: they prefer one level, and function words over none,
+//! nearly everywhere. But a grammar that cuts words segments a text otherwise than a simpler one does. So short chains segment a part of
+//! the text, and the agreement of two grammars is the F1 of the segments of one against the other's (docs/results/segment.md).
+//!
+//! Trials cut long utterances, whose cost grows with the cube of their length. A grammar that cannot analyse the longest utterance of the corpus is
+//! left out, and a simpler one takes its place.
+//!
+//! Law: the choice depends on the corpus, on what the model table says of the language and on the share of the usual work, and on nothing else; so
+//! a job that goes on from a checkpoint chooses the same grammars.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use fleet::Map;
+use shared::data::corpus::{Corpus, Format, Options, write_line};
+use shared::data::eval::segmentation::score;
+use shared::data::vowels::{Sentences, n_nuclei};
+use shared::grammar::auto::Auto;
+use shared::models::decode::Decoder;
+
+use crate::events::{Observer, RunEvent};
+use crate::input;
+use crate::job::{CorpusTable, GrammarSource, Job, ModelTable};
+use crate::metrics::decoder_name;
+use crate::train::checkpoint::Checkpoints;
+use crate::train::group::Inputs;
+use crate::train::prepare;
+use crate::train::train;
+
+/// Grammars, and why.
+pub struct Choice {
+    /// The grammar.
+    pub grammar: Auto,
+    /// Another grammar, whose models vote with its models; none for texts of many symbols.
+    pub voter: Option<Auto>,
+    /// A sentence.
+    pub reason: String,
+}
+
+/// A grammar and its voter.
+type Pair = [Auto; 2];
+
+const MOSTLY_FUNCTION_WORDS: Pair = [FUNCTION_WORDS, THREE_LEVELS];
+const MOSTLY_THREE_LEVELS: Pair = [THREE_LEVELS, ONE_LEVEL];
+const MOSTLY_ONE_LEVEL: Pair = [ONE_LEVEL, THREE_LEVELS];
+
+const FUNCTION_WORDS: Auto = Auto::COLLOC3_SYLLABLE_FUNCTION_WORDS;
+const THREE_LEVELS: Auto = Auto::COLLOC3_SYLLABLE;
+const ONE_LEVEL: Auto = Auto::COLLOC_SYLLABLE;
+
+/// Number of symbols above which a script writes more than single sounds, as syllables or morphemes.
+const MANY_SYMBOLS: usize = 200;
+
+/// Lowest share of different words of one syllable with function words: between languages with words of several syllables (French .45, Swedish
+/// .49) and others (Dutch .56 to Vietnamese .86).
+const MOST: f64 = 0.53;
+/// Lowest agreement without and with function words, for function words: between texts that gain from them (.81 to .86; English
+/// that does not, .78) and others with as large a share (.72 at most).
+const FUNCTION_WORDS_AGREE: f64 = 0.76;
+/// Lowest agreement of one level and three for three levels: between texts whose best segmentations are mostly those of one level (.69 at most) and
+/// others (.71 to .80).
+const LEVELS_AGREE: f64 = 0.7;
+
+/// Utterances and symbols of a trial at most, and its sweeps.
+const UTTERANCES: usize = 1_000;
+const SYMBOLS: usize = 15_000;
+const SWEEPS: u32 = 30;
+/// Symbols of an utterance in a trial at most; longer ones are cut.
+const LONGEST: usize = 60;
+/// Cubes of the lengths of a trial's utterances at most, in all: 1,000 utterances of 25 symbols.
+const CUBES: usize = 1_000 * 25 * 25 * 25;
+
+/// Length up to which every grammar analyses an utterance.
+const ALWAYS: usize = 200;
+/// Grammars in place of those that cannot analyse the longest utterance, or take too long for it; each costs less than the one before.
+pub const SIMPLER: [Auto; 3] = [ONE_LEVEL, Auto::COLLOC, Auto::UNIGRAM];
+
+/// The job with the grammars that are chosen for its corpus, if it leaves the choice open; `fleet` computes the trials.
+pub fn chosen(job: &Job, fleet: &dyn Map, observer: &mut dyn Observer) -> Result<Option<Job>> {
+    if job.model.grammar != GrammarSource::Choose {
+        return Ok(None);
+    }
+    let (corpus, _) = input::corpus(&job.corpus.path, &job.corpus.options())?;
+    let choice = choose(&corpus, &job.corpus, &job.model, 1.0, fleet, observer)?;
+    let Choice { grammar, voter, reason } = choice.of_able(&corpus, &job.corpus, &job.model, fleet)?;
+    let voters: Vec<GrammarSource> = voter.into_iter().map(GrammarSource::Auto).collect();
+    observer.on(&RunEvent::Notice(&reason))?;
+    Ok(Some(job.with_grammars(GrammarSource::Auto(grammar), voters)))
+}
+
+/// The choice for a corpus that was read as `table` says, by trials of a `share` of the usual work. The vowels are those of `model`, or found.
+pub fn choose(
+    corpus: &Corpus,
+    table: &CorpusTable,
+    model: &ModelTable,
+    share: f64,
+    fleet: &dyn Map,
+    observer: &mut dyn Observer,
+) -> Result<Choice> {
+    let mut trial =
+        |part: &Corpus, grammar, sweeps| trial(part, grammar, sweeps, table, model, fleet, observer);
+    let (grammars, reason) = by_trials(corpus, model, share, &mut trial)?;
+    Ok(Choice { grammar: grammars[0], voter: grammars.get(1).copied(), reason })
+}
+
+impl Choice {
+    /// The choice without the grammars that cannot analyse the longest utterance, or else the first simpler one that can.
+    pub fn of_able(
+        self,
+        corpus: &Corpus,
+        table: &CorpusTable,
+        model: &ModelTable,
+        fleet: &dyn Map,
+    ) -> Result<Choice> {
+        let mut reason = self.reason;
+        let mut is_able = |grammar: Auto| match unable(corpus, grammar, table, model, fleet)? {
+            None => Ok(true),
+            Some(why) => {
+                write!(reason, "; without {grammar}: {why}")?;
+                Ok(false)
+            }
+        };
+        let grammars: Vec<Auto> = std::iter::once(self.grammar).chain(self.voter).collect();
+        let able = able(&grammars, &mut is_able)?;
+        let grammar = able.first().copied().context("no grammar can analyse the longest line; split it")?;
+        Ok(Choice { grammar, voter: able.get(1).copied(), reason })
+    }
+}
+
+/// Why a grammar cannot analyse the longest utterance of a corpus that was read as `table` says; nothing if it can.
+pub fn unable(
+    corpus: &Corpus,
+    grammar: Auto,
+    table: &CorpusTable,
+    model: &ModelTable,
+    fleet: &dyn Map,
+) -> Result<Option<String>> {
+    let longest = (0..corpus.sentences.len()).max_by_key(|&at| corpus.sentences[at].len());
+    let Some(longest) = longest.filter(|&at| corpus.sentences[at].len() > ALWAYS) else { return Ok(None) };
+    let dir = tempfile::tempdir().context("cannot create a temporary folder")?;
+    let job = trial_job(&corpus.subset(&[longest]), grammar, 2, table, model, dir.path())?;
+    let inputs = Inputs::load(&job)?;
+    let [underivable, too_ambiguous] = prepare::without_forest(fleet, inputs.first())?;
+    let why = match (underivable.is_empty(), too_ambiguous.is_empty()) {
+        (true, true) => return Ok(None),
+        (false, _) => "has no derivation",
+        (true, false) => "has derivations that would take too much memory",
+    };
+    let (line, n_symbols) = (corpus.lines[longest], corpus.sentences[longest].len());
+    Ok(Some(format!("line {line} of {n_symbols} symbols {why}")))
+}
+
+/// Those of `grammars` that are able to analyse the longest utterance, or else the first simpler one that is.
+fn able(grammars: &[Auto], is_able: &mut dyn FnMut(Auto) -> Result<bool>) -> Result<Vec<Auto>> {
+    let mut able = Vec::new();
+    for &grammar in grammars {
+        if is_able(grammar)? {
+            able.push(grammar);
+        }
+    }
+    let mut simpler = SIMPLER.into_iter().filter(|grammar| !grammars.contains(grammar));
+    while able.is_empty()
+        && let Some(grammar) = simpler.next()
+    {
+        if is_able(grammar)? {
+            able.push(grammar);
+        }
+    }
+    Ok(able)
+}
+
+/// The grammars for a corpus, the first of which is trained most, and the reason, whatever the length of its utterances.
+fn by_trials(
+    corpus: &Corpus,
+    model: &ModelTable,
+    share: f64,
+    trial: &mut dyn FnMut(&Corpus, Auto, u32) -> Result<Corpus>,
+) -> Result<(Vec<Auto>, String)> {
+    let n_symbols = corpus.symbols.len();
+    if n_symbols > MANY_SYMBOLS {
+        return Ok((vec![Auto::COLLOC], format!("{n_symbols} symbols are more than single sounds")));
+    }
+    let vowels: BTreeSet<String> = match model.vowels.trim() {
+        "" => found_vowels(&corpus.sentences, &corpus.symbols),
+        vowels => vowels.split_whitespace().map(str::to_owned).collect(),
+    };
+    let (pair, reason) = match corpus.symbols.iter().filter(|symbol| vowels.contains(*symbol)).count() {
+        // Every word would have one syllable, or as many as symbols.
+        n if n == 0 || n == n_symbols => {
+            (MOSTLY_THREE_LEVELS, "vowels and consonants cannot be told apart".to_owned())
+        }
+        _ => {
+            let part = part(corpus, share);
+            let mut trial = |grammar| trial(&part, grammar, SWEEPS);
+            let three_levels = trial(THREE_LEVELS)?;
+            let short = share_of_one_syllable(&three_levels, &vowels);
+            decide(short, |grammar| Ok(agreement(&three_levels, &trial(grammar)?)))?
+        }
+    };
+    Ok((pair.to_vec(), reason))
+}
+
+/// Utterances for a trial of a `share` of the usual work, evenly spaced: so many that none of [`UTTERANCES`], [`SYMBOLS`] and [`CUBES`] is exceeded.
+/// Those beyond [`LONGEST`] symbols are cut.
+fn part(corpus: &Corpus, share: f64) -> Corpus {
+    let lengths = || corpus.sentences.iter().map(|sentence| sentence.len().min(LONGEST));
+    let total = corpus.sentences.len();
+    let most = |limit: usize, sum: usize| (share * (limit * total) as f64 / sum.max(1) as f64) as usize;
+    let by_symbols = most(SYMBOLS, lengths().sum());
+    let by_cubes = most(CUBES, lengths().map(|n| n.pow(3)).sum());
+    let n = most(UTTERANCES, total).min(by_symbols).min(by_cubes).clamp(1, total);
+    let mut part = corpus.subset(&(0..n).map(|at| at * total / n).collect::<Vec<_>>());
+    part.sentences.iter_mut().for_each(|sentence| sentence.truncate(LONGEST));
+    part.gold = None;
+    part
+}
+
+/// The grammars, and the reason, by the share of different words of one syllable and the agreement of three levels with another grammar.
+fn decide(share: f64, mut agreement: impl FnMut(Auto) -> Result<f64>) -> Result<(Pair, String)> {
+    let percent = 100.0 * share;
+    let mut reason = format!("{percent:.0} % of the different words of a short trial have one syllable");
+    if share >= MOST {
+        let agreed = agreement(FUNCTION_WORDS)?;
+        write!(reason, ", a trial with function words agrees by {agreed:.2}")?;
+        if agreed >= FUNCTION_WORDS_AGREE {
+            return Ok((MOSTLY_FUNCTION_WORDS, reason + ": function words"));
+        }
+    }
+    let agreed = agreement(ONE_LEVEL)?;
+    write!(reason, ", a trial with one level of collocations agrees by {agreed:.2}")?;
+    Ok(if agreed >= LEVELS_AGREE {
+        (MOSTLY_THREE_LEVELS, reason + ": mostly three levels, no function words")
+    } else {
+        (MOSTLY_ONE_LEVEL, reason + ": mostly one level, no function words")
+    })
+}
+
+/// The share of the different segments of a corpus that have one group of vowels at most.
+fn share_of_one_syllable(corpus: &Corpus, vowels: &BTreeSet<String>) -> f64 {
+    let is_vowel: Vec<bool> = corpus.symbols.iter().map(|symbol| vowels.contains(symbol)).collect();
+    let mut words: BTreeSet<&[u32]> = BTreeSet::new();
+    let segmentation = corpus.segmentation();
+    for (utterance, ends) in corpus.sentences.iter().zip(&segmentation) {
+        let starts = [0].iter().chain(ends);
+        words.extend(starts.zip(ends).map(|(&start, &end)| &utterance[start as usize..end as usize]));
+    }
+    let n_short = words.iter().filter(|word| n_nuclei(word, &is_vowel) <= 1).count();
+    n_short as f64 / words.len().max(1) as f64
+}
+
+/// F1 of the segments of one segmentation against another.
+fn agreement(one: &Corpus, other: &Corpus) -> f64 {
+    score(&one.sentences, &one.segmentation(), &other.segmentation()).token.f1.unwrap_or(0.0)
+}
+
+fn found_vowels(utterances: &[Vec<u32>], symbols: &[String]) -> BTreeSet<String> {
+    let mut sentences = Sentences::default();
+    sentences.add(utterances);
+    let is_vowel = sentences.vowels(symbols);
+    symbols.iter().zip(is_vowel).filter(|(_, is_vowel)| *is_vowel).map(|(symbol, _)| symbol.clone()).collect()
+}
+
+/// `part` as the model of a short chain segments it.
+fn trial(
+    part: &Corpus,
+    grammar: Auto,
+    sweeps: u32,
+    table: &CorpusTable,
+    model: &ModelTable,
+    fleet: &dyn Map,
+    observer: &mut dyn Observer,
+) -> Result<Corpus> {
+    let n = part.sentences.len();
+    observer.on(&RunEvent::Notice(&format!("trial of {grammar} on {n} utterances")))?;
+    let dir = tempfile::tempdir().context("cannot create a temporary folder")?;
+    let job = trial_job(part, grammar, sweeps, table, model, dir.path())?;
+    let unit = job.corpus.options().effective_unit();
+    let mut observer = OfFleet(observer);
+    let mut outcome = train(&job, &Inputs::load(&job)?, fleet, &mut Checkpoints::none(), &mut observer)?;
+    let name = decoder_name(Decoder::Mbr);
+    let decoding = outcome.decodings.iter_mut().find(|decoding| decoding.name == name);
+    let mut segmented = Vec::new();
+    decoding
+        .context("internal error: a trial has no segmentation; please report it")?
+        .segmentations
+        .copy_to(&mut segmented)?;
+    let options = Options { unit, format: Format::Segmented, ..job.corpus.options() };
+    let (corpus, _) = Corpus::read(&segmented[..], "the trial", &options)?;
+    ensure!(corpus.sentences.len() == n, "internal error: a trial lost utterances; please report it");
+    Ok(corpus)
+}
+
+/// The job of a trial of `part`, which is written to `dir`: one chain, with what the tables say of the text and of its vowels.
+fn trial_job(
+    part: &Corpus,
+    grammar: Auto,
+    sweeps: u32,
+    table: &CorpusTable,
+    model: &ModelTable,
+    dir: &Path,
+) -> Result<Job> {
+    let text = format!(
+        "[model]\ngrammar = \"auto:{grammar}\"\n[corpus]\npath = \"corpus.txt\"\n\
+         [inference]\nmethod = \"hastings\"\ndiscount = 0.0001\nconcentration = 10000.0\nmax_rounds = {sweeps}\nkeep_every = 2\n\
+         [output]\ndir = \".\"\ndecoders = [\"mbr\"]\nscore_every = 0\n"
+    );
+    let mut job = Job::parse(&text, "the trial", dir, &[])?;
+    job.model.vowels = model.vowels.clone();
+    let CorpusTable { path, gold, held_out, held_out_share, test, .. } = job.corpus;
+    job.corpus = CorpusTable { path, gold, held_out, held_out_share, test, ..table.clone().of_plain_lines() };
+    let unit = job.corpus.options().effective_unit();
+    let lines = part.sentences.iter().zip(part.segmentation());
+    let lines = lines.map(|(sentence, ends)| write_line(&part.symbols, sentence, &ends, unit) + "\n");
+    std::fs::write(&job.corpus.path, lines.collect::<String>())
+        .with_context(|| format!("{}: cannot write the file", job.corpus.path.display()))?;
+    Ok(job)
+}
+
+/// Passes on what happens to the fleet during a trial, and nothing that would look like the run that follows.
+struct OfFleet<'a>(&'a mut dyn Observer);
+
+impl Observer for OfFleet<'_> {
+    fn on(&mut self, event: &RunEvent<'_>) -> Result<()> {
+        match event {
+            RunEvent::Fleet(_) => self.0.on(event),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn trials_have_bounded_work(
+            lengths in proptest::collection::vec(prop_oneof![1..30_usize, 30..3_000_usize], 1..200),
+            share in 0.01..1.0,
+        ) {
+            let lines: String = lengths.iter().map(|&n| "ab".repeat(n).split_off(n) + "\n").collect();
+            let (corpus, _) = Corpus::read(lines.as_bytes(), "text", &Options::default()).unwrap();
+            let part = part(&corpus, share);
+            let n = part.sentences.len();
+            prop_assert!((1..=corpus.sentences.len()).contains(&n));
+            prop_assert!(part.sentences.iter().all(|sentence| sentence.len() <= LONGEST));
+            prop_assert!(n == 1 || n as f64 <= share * UTTERANCES as f64);
+            prop_assert_eq!(&part.sentences[0][..], &corpus.sentences[0][..lengths[0].min(LONGEST)]);
+        }
+    }
+
+    #[test]
+    fn grammars_that_cannot_analyse_the_longest_line_are_left_out() {
+        let simple = |grammar: Auto| SIMPLER.contains(&grammar);
+        let unigram = |grammar| grammar == Auto::UNIGRAM;
+        for (grammars, is_able, expected) in [
+            (MOSTLY_FUNCTION_WORDS, &(|_| true) as &dyn Fn(Auto) -> bool, MOSTLY_FUNCTION_WORDS.to_vec()),
+            (MOSTLY_THREE_LEVELS, &simple, vec![ONE_LEVEL]),
+            (MOSTLY_ONE_LEVEL, &unigram, vec![Auto::UNIGRAM]),
+            (MOSTLY_FUNCTION_WORDS, &simple, vec![ONE_LEVEL]),
+            (MOSTLY_FUNCTION_WORDS, &|_| false, vec![]),
+        ] {
+            assert_eq!(able(&grammars, &mut |grammar| Ok(is_able(grammar))).unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn grammars_of_more_structure_are_chosen_if_they_agree_with_simpler_ones() {
+        for (share, function_words, one_level, grammars) in [
+            (0.54, 0.77, 0.9, MOSTLY_FUNCTION_WORDS),
+            (0.54, 0.75, 0.9, MOSTLY_THREE_LEVELS),
+            (0.52, 0.9, 0.71, MOSTLY_THREE_LEVELS),
+            (0.9, 0.75, 0.69, MOSTLY_ONE_LEVEL),
+            (0.1, 0.9, 0.69, MOSTLY_ONE_LEVEL),
+        ] {
+            let agreement = |grammar| Ok(if grammar == FUNCTION_WORDS { function_words } else { one_level });
+            assert_eq!(decide(share, agreement).unwrap().0, grammars);
+            assert_ne!(grammars[0], grammars[1]);
+        }
+    }
+}

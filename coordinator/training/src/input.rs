@@ -1,0 +1,142 @@
+//! Reading of corpora, grammars, families of tags, trees and dependencies, from files, object stores and, for commands, standard input.
+
+use std::io::{self, Read};
+use std::iter;
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow};
+use basics::store::{self, Download};
+use shared::data::corpus::decode::whole;
+use shared::data::corpus::read::End;
+use shared::data::corpus::{Corpus, Options, ReadError, Reader};
+use shared::data::dependency::{Document, Tags};
+use shared::data::tags::families::Families;
+use shared::data::treebank::brackets::{self, Entry};
+use shared::grammar::Grammar;
+use shared::grammar::syntax::{self, Notice};
+
+mod arriving;
+pub mod format;
+
+use arriving::Arriving;
+
+/// Name of standard input in messages.
+const STANDARD_INPUT: &str = "standard input";
+
+/// Reads the corpus at `path`; `-` is standard input.
+pub fn corpus(path: &Path, options: &Options) -> Result<(Corpus, End)> {
+    Ok(Corpus::whole(given(path, options)?)?)
+}
+
+/// A part of a text to parse.
+pub struct Part {
+    /// Sentences; `None` if all lines of the part are empty.
+    pub corpus: Option<Corpus>,
+    /// Number of lines of the text, up to the end of the part.
+    pub n_lines: u32,
+}
+
+/// Reads a text to parse at `path`. Standard input (`-`) has a part for each group of lines that arrive together; a file is one part.
+pub fn text_to_parse(path: &Path, options: &Options) -> Result<Box<dyn Iterator<Item = Result<Part>>>> {
+    if path.as_os_str() == "-" {
+        return Ok(Box::new(Arriving::new(io::stdin().lock(), options)));
+    }
+    let part = match Corpus::whole(reader(path, options)?) {
+        Ok((corpus, end)) => Part { corpus: Some(corpus), n_lines: end.n_lines },
+        Err(ReadError::Empty { empty_lines, .. }) if empty_lines > 0 => {
+            Part { corpus: None, n_lines: empty_lines }
+        }
+        Err(error) => return Err(error.into()),
+    };
+    Ok(Box::new(iter::once(Ok(part))))
+}
+
+/// Opens the corpus at `path`; `-` is standard input.
+fn given(path: &Path, options: &Options) -> Result<Reader<'static>> {
+    if path.as_os_str() == "-" {
+        Ok(Reader::new(io::stdin().lock(), STANDARD_INPUT, options)?)
+    } else {
+        reader(path, options)
+    }
+}
+
+/// Opens the corpus at `path`, for several passes.
+pub fn reader(path: &Path, options: &Options) -> Result<Reader<'static>> {
+    Ok(match store::url(path) {
+        Some(url) => Reader::new(Download::open(url)?, url, options)?,
+        None => Reader::open(path, options)?,
+    })
+}
+
+/// Reads the grammar at `path`; returns notices as well.
+pub fn grammar(path: &Path) -> Result<(Grammar, Vec<Notice>)> {
+    let name = path.display().to_string();
+    Ok(syntax::parse(&text(path, &name, "grammar")?, &name)?)
+}
+
+/// Reads the families of tags at `path`.
+pub fn families(path: &Path) -> Result<Families> {
+    let name = path.display().to_string();
+    Ok(Families::parse(&text(path, &name, "families")?, &name)?)
+}
+
+/// Reads the text at `path`; messages call it `name` and `what`.
+pub fn text(path: &Path, name: &str, what: &str) -> Result<String> {
+    let bytes = bytes(path).with_context(|| format!("{name}: cannot read the {what}"))?;
+    decoded(&bytes, name)
+}
+
+fn decoded(bytes: &[u8], name: &str) -> Result<String> {
+    whole(bytes, name).map_err(|(line, fault)| anyhow!("{name}:{line}: {fault}"))
+}
+
+/// Reads trees at `path`, all of which must be sound; `-` is standard input. Returns the file's name for messages as well.
+pub fn trees(path: &Path) -> Result<(String, Vec<Entry>)> {
+    let (name, bytes) = named_bytes(path, "trees")?;
+    let entries = brackets::read(&decoded(&bytes, &name)?, &name)?;
+    Ok((name, entries))
+}
+
+/// Reads the sound trees at `path`, and says what is wrong with the others.
+pub fn sound_trees(path: &Path) -> Result<(Vec<Entry>, Vec<brackets::ReadError>)> {
+    let name = path.display().to_string();
+    Ok(brackets::read_sound(&text(path, &name, "trees")?, &name)?)
+}
+
+/// Reads sentences with heads at `path`, each of which must be sound but for its heads; `-` is standard input. Returns the file's name for messages as
+/// well.
+pub fn dependencies(path: &Path, tags: Tags) -> Result<(String, Document)> {
+    let (name, bytes) = named_bytes(path, "sentences")?;
+    let document = Document::read(&bytes, &name, tags)?.complete()?;
+    Ok((name, document))
+}
+
+/// Reads the sound sentences with heads at `path`, and says what is wrong with the others.
+pub fn sound_dependencies(path: &Path, tags: Tags) -> Result<Document> {
+    let name = path.display().to_string();
+    let bytes = bytes(path).with_context(|| format!("{name}: cannot read the sentences"))?;
+    Ok(Document::read(&bytes, &name, tags)?)
+}
+
+/// Reads the bytes at `path`; `-` is standard input. Returns the file's name for messages as well.
+fn named_bytes(path: &Path, what: &str) -> Result<(String, Vec<u8>)> {
+    let standard = path.as_os_str() == "-";
+    let name = if standard { STANDARD_INPUT.to_owned() } else { path.display().to_string() };
+    let read = if standard { all(io::stdin()) } else { bytes(path) };
+    let bytes = read.with_context(|| format!("{name}: cannot read the {what}"))?;
+    Ok((name, bytes))
+}
+
+/// Reads the bytes of the file or object at `path`.
+fn bytes(path: &Path) -> Result<Vec<u8>> {
+    match store::url(path) {
+        Some(url) => all(Download::open(url)?),
+        None => Ok(std::fs::read(path)?),
+    }
+}
+
+fn all(mut reader: impl Read) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

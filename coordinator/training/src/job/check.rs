@@ -1,0 +1,209 @@
+//! Checks of the values of a job.
+//!
+//! In: a point of a job, and the text that it was read from. Out: the first key whose value is outside its range or conflicts with
+//! other values, with its location and the expected value.
+
+use std::fmt;
+
+use basics::human;
+use shared::grammar::auto::Auto;
+use shared::models::decode::Decoder;
+use shared::train::mixture::{MAX_COMPONENTS, MixtureError};
+
+use super::key::Key;
+use super::located::{Fault, Node, Problem};
+use super::method::{Estimator, Model};
+use super::{FamiliesSource, GrammarSource, Job, Method, ModelKind, ModelTable, RulePrior, Start};
+
+impl Job {
+    /// Refuses numbers outside their range.
+    pub(super) fn check_ranges(&self, keys: &[Key], root: &Node) -> Result<(), Fault> {
+        let job = self.to_table();
+        for key in keys {
+            let Some(range) = key.range else { continue };
+            let Some(value) = job.get(key.table).and_then(|table| table.get(key.name)) else { continue };
+            let numbers = match value {
+                toml::Value::Array(values) => values.as_slice(),
+                value => std::slice::from_ref(value),
+            };
+            for number in numbers {
+                let found = number.as_float().or(number.as_integer().map(|number| number as f64));
+                if let Some(found) = found.filter(|&found| !range.contains(found)) {
+                    let problem =
+                        Problem::Mismatch { found: human::exact(found), expected: range.to_string() };
+                    return Err(Fault::new(root.find(&key.path()).unwrap_or(root), problem));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses keys of `of` that no point reads.
+    pub(super) fn check_readers<'k>(
+        &self,
+        mut of: impl Iterator<Item = &'k Key>,
+        root: &Node,
+    ) -> Result<(), Fault> {
+        let (Some(key), Some(point)) = (of.find(|key| !key.is_read(self)), self.points.first()) else {
+            return Ok(());
+        };
+        let model = self.model.model();
+        let by = Estimator::of(&point.inference).map(|estimator| estimator.in_words(model));
+        let problem =
+            Problem::Unread { by: by.unwrap_or_default(), readers: key.readers_in_words().replace('`', "") };
+        Err(Fault::new(root.find(&key.path()).unwrap_or(root), problem))
+    }
+
+    /// Notices about the keys in `set` that have no effect because of other keys.
+    pub(super) fn unused<'k>(&self, set: impl Iterator<Item = &'k Key>) -> Vec<String> {
+        let acts = |key: &&Key| self.points.iter().any(|point| key.acts_at(self, point));
+        let told = |key: &Key| {
+            let need = key.need.map_or("", |need| need.text);
+            format!("{} has no effect here; it needs {}", key.path(), need.replace('`', ""))
+        };
+        set.filter(|key| !acts(key)).map(told).collect()
+    }
+
+    /// Refuses conflicting values.
+    pub(super) fn check(&self, root: &Node) -> Result<(), Fault> {
+        let inference = &self.inference;
+        let holds = |path: &str, holds: bool, found: &dyn fmt::Display, expected: &str| {
+            if holds {
+                return Ok(());
+            }
+            let problem = Problem::Mismatch { found: found.to_string(), expected: expected.to_owned() };
+            Err(Fault::new(root.find(path).unwrap_or(root), problem))
+        };
+        let (path, dir) = (&self.corpus.path, &self.output.dir);
+        holds("corpus.path", !path.as_os_str().is_empty(), &"an empty one", "the path of a file")?;
+        holds("output.dir", !dir.as_os_str().is_empty(), &"an empty one", "the path of a folder")?;
+        let source = &self.model.grammar;
+        let named = !matches!(source, GrammarSource::File(path) if path.as_os_str().is_empty());
+        holds("model.grammar", named, &"an empty one", "the path of a file, or \"auto:unigram\"")?;
+        let kind = self.model.kind;
+        let is_made = match kind {
+            ModelKind::PcfgLa => *source == GrammarSource::Treebank,
+            ModelKind::Dmv => *source == GrammarSource::Dmv,
+            ModelKind::Adaptor | ModelKind::Pcfg => {
+                !matches!(source, GrammarSource::Treebank | GrammarSource::Dmv)
+            }
+        };
+        let expected = match kind {
+            ModelKind::PcfgLa => "left out: the rules are those of the trees",
+            ModelKind::Dmv => "left out: the rules are those of the dependency model",
+            ModelKind::Adaptor | ModelKind::Pcfg => {
+                "a file, or a grammar that `grammaton grammars` lists (\"auto:treebank\" is for model.kind = \"pcfg-la\", \"auto:dmv\" for \"dmv\")"
+            }
+        };
+        holds("model.grammar", is_made, source, expected)?;
+        if *source == GrammarSource::Choose {
+            let suits = kind == ModelKind::Adaptor && inference.method == Method::Hastings;
+            let expected = "a grammar, or model.kind = \"adaptor\" and inference.method = \"hastings\", for which grammars are chosen";
+            holds("model.grammar", suits, source, expected)?;
+            let voters: Vec<String> = self.model.voters.iter().map(ToString::to_string).collect();
+            let expected = "left out: model.grammar = \"auto\" chooses a voter too";
+            holds("model.voters", voters.is_empty(), &voters.join(", "), expected)?;
+            let is_free = matches!(inference.start, Start::Uniform | Start::Incremental);
+            let found = format!("\"{}\"", inference.start.name());
+            let expected = "\"uniform\" or \"incremental\" with model.grammar = \"auto\"";
+            holds("inference.start", is_free, &found, expected)?;
+        }
+        for (at, voter) in self.model.voters.iter().enumerate() {
+            let expected = "a grammar that `grammaton grammars` lists, such as \"auto:colloc-syllable\"";
+            holds("model.voters", matches!(voter, GrammarSource::Auto(_)), voter, expected)?;
+            let is_new = voter != source && !self.model.voters[..at].contains(voter);
+            holds("model.voters", is_new, voter, "different grammars, each once")?;
+            let is_free = matches!(inference.start, Start::Uniform | Start::Incremental);
+            let found = format!("\"{}\"", inference.start.name());
+            holds("inference.start", is_free, &found, "\"uniform\" or \"incremental\" with model.voters")?;
+        }
+        let ModelTable { cascade, prefixes, suffixes, .. } = &self.model;
+        if *cascade > 0 {
+            let has_affixes = source.is_made(Auto::has_affixes);
+            holds(
+                "model.grammar",
+                has_affixes,
+                source,
+                "a grammar of morphemes for model.cascade, such as \"auto:morph1\"",
+            )?;
+            for (key, path) in [("model.prefixes", prefixes), ("model.suffixes", suffixes)] {
+                let expected = "left out: model.cascade finds them";
+                holds(key, path.as_os_str().is_empty(), &path.display(), expected)?;
+            }
+            let is_free = matches!(inference.start, Start::Uniform | Start::Incremental);
+            let found = format!("\"{}\"", inference.start.name());
+            holds("inference.start", is_free, &found, "\"uniform\" or \"incremental\" with model.cascade")?;
+        }
+        let adapted = !self.model.adapted.is_empty();
+        let suits = kind == ModelKind::Dmv || !adapted;
+        holds("model.adapted", suits, &"tags", "left out, unless model.kind is \"dmv\"")?;
+
+        let model = self.model.model();
+        let is_normal = inference.prior == RulePrior::LogisticNormal;
+        let suits = !is_normal || matches!(model, Model::Pcfg | Model::Dmv);
+        holds(
+            "inference.prior",
+            suits,
+            &"\"logistic-normal\"",
+            "\"dirichlet\", unless model.kind is \"pcfg\", or \"dmv\" without model.adapted",
+        )?;
+        let suits = !is_normal || inference.method == Method::Vb;
+        holds("inference.method", suits, &"another", "\"vb\" with inference.prior = \"logistic-normal\"")?;
+        let estimator = Estimator::of(inference).filter(|estimator| model.estimators().contains(estimator));
+        let methods = match model {
+            Model::PcfgLa => "\"em\", \"vb\" or \"cvb\" for a PCFG with latent annotations",
+            Model::AdaptedDmv => "\"vb\" or \"svb\" with adapted constituents (model.adapted)",
+            Model::Adaptor | Model::Pcfg | Model::Dmv => {
+                "\"vb\", \"svb\" or \"hastings\" for an adaptor grammar; the others are for model.kind = \"pcfg\""
+            }
+        };
+        holds("inference.method", estimator.is_some(), &"another", methods)?;
+        if let Some(estimator) = estimator {
+            let starts = Start::all().filter(|start| start.suits(model, estimator));
+            let starts: Vec<String> = starts.map(|start| format!("\"{}\"", start.name())).collect();
+            let one_of = if starts.len() > 1 { "one of " } else { "" };
+            let expected = format!("{one_of}{} for {}", starts.join(", "), estimator.in_words(model));
+            let found = format!("\"{}\"", inference.start.name());
+            holds("inference.start", inference.start.suits(model, estimator), &found, &expected)?;
+        }
+        let from_start =
+            !self.model.is_adapted() && kind != ModelKind::PcfgLa && !inference.method.is_sampler();
+        let rounds = inference.max_rounds;
+        let suits = rounds >= 1 || from_start;
+        holds("inference.max_rounds", suits, &rounds, "1 or more, with this model and method")?;
+        if let (Some(alpha), ModelKind::PcfgLa) = (inference.alpha, kind) {
+            // Below, weights of a tree leave the range of exponents.
+            holds("inference.alpha", alpha >= 1e-9, &alpha, "1e-9 or more with latent annotations")?;
+        }
+        let families = &inference.families;
+        let named = !matches!(families, FamiliesSource::File(path) if path.as_os_str().is_empty());
+        holds("inference.families", named, &"an empty one", "\"none\", \"ptb\", \"ud\" or a path")?;
+        let n_components = inference.components.len();
+        let most = format!("at most {MAX_COMPONENTS} components");
+        holds("inference.components", n_components <= MAX_COMPONENTS, &n_components, &most)?;
+        let suits = n_components > 0 || inference.mixture.is_empty() || !is_normal;
+        holds("inference.mixture", suits, &"some", "[], unless there are inference.components")?;
+        inference.constrained().map_err(|error| {
+            let keys = match error {
+                MixtureError::Limit(_) => ["inference.base_to", "inference.base_from", "inference.base_by"],
+                _ => ["inference.mixture", "inference.base_to", "inference.base_from"],
+            };
+            let node = keys.iter().find_map(|key| root.find(key)).or(root.find("inference.components"));
+            Fault::new(node.unwrap_or(root), Problem::Other(error.to_string()))
+        })?;
+        let named = !inference.start.is_given() || !inference.start_from.as_os_str().is_empty();
+        holds("inference.start_from", named, &"none", "the file that inference.start asks for")?;
+        let decoders = &self.output.decoders;
+        holds("output.decoders", !decoders.is_empty(), &"none", "at least one decoder, as in [\"viterbi\"]")?;
+        let finds_arcs = |decoder: &Decoder| matches!(decoder, Decoder::Viterbi | Decoder::MbrArcs);
+        let (suits, expected) = match kind {
+            ModelKind::Dmv => {
+                (decoders.iter().all(finds_arcs), "\"viterbi\" or \"mbr-arcs\" for a dependency model")
+            }
+            _ => (!decoders.contains(&Decoder::MbrArcs), "others: \"mbr-arcs\" is for model.kind = \"dmv\""),
+        };
+        holds("output.decoders", suits, &"another", expected)?;
+        let distinct = (0..decoders.len()).all(|at| !decoders[..at].contains(&decoders[at]));
+        holds("output.decoders", distinct, &"one named twice", "a list of different decoders")
+    }
+}

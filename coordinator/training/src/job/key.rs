@@ -1,0 +1,376 @@
+//! Description of a key of the job file: help, range, default and readers.
+//!
+//! The tables (`tables.rs`) declare each key once. Parsing, checks, the written `job.toml`, `docs/JOB.md` and the tests that set every
+//! key for every method are derived from that declaration.
+
+use std::fmt;
+use std::ops::Bound;
+
+use basics::human;
+use serde::de::{Deserializer, Visitor};
+use serde::{Deserialize, forward_to_deserialize_any};
+
+use super::method::{Estimator, Model, ModelKind, Readers};
+use super::{CorpusTable, InferenceTable, ModelTable, OutputTable, Point};
+
+/// A condition on other keys, without which a key has no effect.
+#[derive(Clone, Copy)]
+pub struct Need {
+    /// The condition, as a phrase after "with".
+    pub text: &'static str,
+    /// Whether the condition holds for a job at a point.
+    pub holds: fn(&super::Job, &InferenceTable) -> bool,
+}
+
+/// Range of the numbers of a key.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Range {
+    low: Bound<f64>,
+    high: Bound<f64>,
+}
+
+impl Range {
+    /// Whether a number is in the range; NaN never is.
+    pub fn contains(&self, number: f64) -> bool {
+        (self.low, self.high).contains_number(number)
+    }
+}
+
+trait ContainsNumber {
+    fn contains_number(&self, number: f64) -> bool;
+}
+
+impl ContainsNumber for (Bound<f64>, Bound<f64>) {
+    fn contains_number(&self, number: f64) -> bool {
+        use std::ops::RangeBounds;
+        RangeBounds::contains(self, &number)
+    }
+}
+
+impl fmt::Display for Range {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [low, high] = [self.low, self.high].map(|bound| bound.map(human::exact));
+        match (low, high) {
+            (Bound::Included(low), Bound::Included(high)) => write!(out, "from {low} to {high}"),
+            (Bound::Included(low), Bound::Excluded(high)) => write!(out, "{low} or more and below {high}"),
+            (Bound::Excluded(low), Bound::Included(high)) => write!(out, "above {low} and at most {high}"),
+            (Bound::Excluded(low), Bound::Excluded(high)) => write!(out, "above {low} and below {high}"),
+            (Bound::Included(low), Bound::Unbounded) => write!(out, "{low} or more"),
+            _ => write!(out, "any number"),
+        }
+    }
+}
+
+/// A key of the job file.
+#[derive(Clone)]
+pub struct Key {
+    /// Name of its table, without brackets.
+    pub table: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// Help text, of a sentence or two.
+    pub help: String,
+    /// Description of its values.
+    pub values: String,
+    /// Range of its number, or of each entry of its list; `None`: unlimited.
+    pub range: Option<Range>,
+    /// The models and estimators that read it.
+    pub readers: Readers,
+    /// Condition without which it has no effect.
+    pub need: Option<Need>,
+    /// Whether a job file without it is refused.
+    pub required: bool,
+    /// Defaults of some kinds of model in place of the general one, as TOML.
+    pub defaults: &'static [(ModelKind, &'static str)],
+    /// Whether it acts before the rounds: points that differ in it are then prepared apart.
+    pub prepares: fn(Model, &InferenceTable) -> bool,
+    /// Properties of its value as a path; `None` if the value is no path.
+    pub path: Option<PathOf>,
+}
+
+/// Properties of a path in the job file.
+#[derive(Clone, Copy)]
+pub struct PathOf {
+    /// Whether the job reads the path, so that it is uploaded with the job.
+    pub is_read: bool,
+    /// Whether a value is a keyword and not a path.
+    pub is_word: fn(&str) -> bool,
+}
+
+impl PathOf {
+    /// Whether a value is a path to a file or folder of this machine.
+    pub fn is_local(&self, value: &str) -> bool {
+        !value.is_empty() && !(self.is_word)(value) && !basics::store::is_url(value)
+    }
+}
+
+/// Declaration of a key in a table, besides name, type, help and default.
+pub struct Rules(Key);
+
+impl Rules {
+    /// Rules of a key with these readers.
+    pub fn read_by(readers: Readers) -> Rules {
+        Rules(Key {
+            table: "",
+            name: "",
+            help: String::new(),
+            values: String::new(),
+            range: None,
+            readers,
+            need: None,
+            required: false,
+            defaults: &[],
+            prepares: |_, _| false,
+            path: None,
+        })
+    }
+
+    /// Limits numbers to `low` to `high`, inclusive.
+    pub fn from_to(self, low: f64, high: f64) -> Rules {
+        self.range(Bound::Included(low), Bound::Included(high))
+    }
+
+    /// Limits numbers to above `low` and at most `high`.
+    pub fn above_to(self, low: f64, high: f64) -> Rules {
+        self.range(Bound::Excluded(low), Bound::Included(high))
+    }
+
+    /// Limits numbers to at least `low` and below `high`.
+    pub fn from_below(self, low: f64, high: f64) -> Rules {
+        self.range(Bound::Included(low), Bound::Excluded(high))
+    }
+
+    /// Limits numbers to above `low` and below `high`.
+    pub fn above_below(self, low: f64, high: f64) -> Rules {
+        self.range(Bound::Excluded(low), Bound::Excluded(high))
+    }
+
+    /// Limits numbers to at least `low`.
+    pub fn at_least(self, low: f64) -> Rules {
+        self.range(Bound::Included(low), Bound::Unbounded)
+    }
+
+    fn range(mut self, low: Bound<f64>, high: Bound<f64>) -> Rules {
+        self.0.range = Some(Range { low, high });
+        self
+    }
+
+    /// Adds a condition without which the key has no effect.
+    pub fn with(mut self, need: Need) -> Rules {
+        self.0.need = Some(need);
+        self
+    }
+
+    /// Makes the key required.
+    pub fn required(mut self) -> Rules {
+        self.0.required = true;
+        self
+    }
+
+    /// Sets defaults for some kinds of model.
+    pub fn defaults(mut self, defaults: &'static [(ModelKind, &'static str)]) -> Rules {
+        self.0.defaults = defaults;
+        self
+    }
+
+    /// Declares that the key has an effect before the rounds if `when` holds.
+    pub fn prepares(mut self, when: fn(Model, &InferenceTable) -> bool) -> Rules {
+        self.0.prepares = when;
+        self
+    }
+
+    /// Declares that the value is a file that the job reads, unless it is a keyword.
+    pub fn file_unless(mut self, is_word: fn(&str) -> bool) -> Rules {
+        self.0.path = Some(PathOf { is_read: true, is_word });
+        self
+    }
+
+    /// Declares that the value is a folder that the job writes to.
+    pub fn folder(mut self) -> Rules {
+        self.0.path = Some(PathOf { is_read: false, is_word: |_| false });
+        self
+    }
+
+    /// A key with its table and name; `help` is its documentation, line by line.
+    pub fn named(self, table: &'static str, name: &'static str, help: &[&str], values: String) -> Key {
+        let help = help.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
+        Key { table, name, help, values, ..self.0 }
+    }
+}
+
+impl Key {
+    /// Dotted path, as in `inference.rho`.
+    pub fn path(&self) -> String {
+        format!("{}.{}", self.table, self.name)
+    }
+
+    /// Whether the model with that estimator reads it.
+    pub fn is_read_by(&self, model: Model, estimator: Estimator) -> bool {
+        self.readers.iter().any(|(models, by)| models.contains(&model) && by.contains(&estimator))
+    }
+
+    /// Whether the model and estimator of a point read it.
+    pub fn is_read_at(&self, job: &super::Job, point: &Point) -> bool {
+        let model = job.model.model();
+        Estimator::of(&point.inference).is_some_and(|estimator| self.is_read_by(model, estimator))
+    }
+
+    /// Whether the model and estimator of any point read it.
+    pub fn is_read(&self, job: &super::Job) -> bool {
+        job.points.iter().any(|point| self.is_read_at(job, point))
+    }
+
+    /// Whether it has an effect at a point of a job.
+    pub fn acts_at(&self, job: &super::Job, point: &Point) -> bool {
+        self.is_read_at(job, point) && self.need.is_none_or(|need| (need.holds)(job, &point.inference))
+    }
+
+    /// Default for a kind of model, as TOML.
+    pub fn default_of(&self, kind: ModelKind) -> Option<toml::Value> {
+        match self.defaults.iter().find(|(of, _)| *of == kind) {
+            Some((_, value)) => {
+                Some(value.parse().unwrap_or_else(|_| toml::Value::String((*value).to_owned())))
+            }
+            None => self.general_default(),
+        }
+    }
+
+    /// Default for kinds of model without one of their own, as TOML.
+    pub fn general_default(&self) -> Option<toml::Value> {
+        let table = match self.table {
+            "model" => super::to_table(&ModelTable::default()),
+            "corpus" => super::to_table(&CorpusTable::default()),
+            "output" => super::to_table(&OutputTable::default()),
+            _ => super::to_table(&InferenceTable::default()),
+        };
+        table.get(self.name).cloned()
+    }
+
+    /// Description of its readers, with models of the same estimators together.
+    pub fn readers_in_words(&self) -> String {
+        let estimators = |model: Model| -> Vec<Estimator> {
+            model.estimators().iter().copied().filter(|&by| self.is_read_by(model, by)).collect()
+        };
+        if Model::all().all(|model| estimators(model) == model.estimators()) {
+            return "every model and method".to_owned();
+        }
+        let mut groups: Vec<(Vec<Model>, Vec<Estimator>)> = Vec::new();
+        for model in Model::all() {
+            let by = estimators(model);
+            // Models with all their methods are described together.
+            let same = |(models, known): &&mut (Vec<Model>, Vec<Estimator>)| {
+                let all = |model: Model, by: &Vec<Estimator>| by == model.estimators();
+                *known == by || all(models[0], known) && all(model, &by)
+            };
+            match groups.iter_mut().find(same) {
+                _ if by.is_empty() => {}
+                Some((models, _)) => models.push(model),
+                None => groups.push((vec![model], by)),
+            }
+        }
+        let part = |(models, by): &(Vec<Model>, Vec<Estimator>)| {
+            let names = |names: Vec<&str>| match &names[..] {
+                [one] => (*one).to_owned(),
+                [others @ .., last] => format!("{} and {last}", others.join(", ")),
+                [] => String::new(),
+            };
+            let of = names(models.iter().map(|model| model.name()).collect());
+            if by == models[0].estimators() {
+                of
+            } else {
+                format!("{of} by {}", names(by.iter().map(|by| by.name()).collect()))
+            }
+        };
+        groups.iter().map(part).collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// Description of the values of a type, from its `Deserialize`.
+pub fn values_of<T: for<'de> Deserialize<'de>>() -> String {
+    match T::deserialize(Asking) {
+        Err(Told(told)) => told,
+        Ok(_) => "anything".to_owned(),
+    }
+}
+
+/// A deserialiser without a value, whose error describes the requested type.
+struct Asking;
+
+/// Description of the requested type.
+#[derive(Debug)]
+struct Told(String);
+
+impl fmt::Display for Told {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Told {}
+
+impl serde::de::Error for Told {
+    fn custom<T: fmt::Display>(message: T) -> Told {
+        Told(message.to_string())
+    }
+}
+
+/// A sequence of one entry, to describe the type of a list's entries.
+struct OneEntry;
+
+impl<'de> serde::de::SeqAccess<'de> for OneEntry {
+    type Error = Told;
+
+    fn next_element_seed<T: serde::de::DeserializeSeed<'de>>(
+        &mut self,
+        seed: T,
+    ) -> Result<Option<T::Value>, Told> {
+        seed.deserialize(Asking).map(Some)
+    }
+}
+
+macro_rules! tells {
+    ($($method:ident => $told:literal),+ $(,)?) => {
+        $(fn $method<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Told> { Err(Told($told.to_owned())) })+
+    };
+}
+
+impl<'de> Deserializer<'de> for Asking {
+    type Error = Told;
+
+    tells! {
+        deserialize_bool => "`true` or `false`",
+        deserialize_u32 => "a whole number",
+        deserialize_u64 => "a whole number",
+        deserialize_f64 => "a number",
+        deserialize_str => "text",
+        deserialize_string => "text",
+        deserialize_any => "a table",
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Told> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Told> {
+        visitor.visit_seq(OneEntry).map_err(|Told(entry)| Told(format!("a list, each {entry}")))
+    }
+
+    fn deserialize_tuple<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, Told> {
+        visitor.visit_seq(OneEntry).map_err(|Told(entry)| Told(format!("a list of {len}, each {entry}")))
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        variants: &'static [&'static str],
+        _: V,
+    ) -> Result<V::Value, Told> {
+        let names: Vec<String> = variants.iter().map(|name| format!("`\"{name}\"`")).collect();
+        Err(Told(format!("one of {}", names.join(", "))))
+    }
+
+    forward_to_deserialize_any! {
+        i8 i16 i32 i64 i128 u8 u16 u128 f32 char bytes byte_buf
+        unit unit_struct newtype_struct tuple_struct map struct identifier ignored_any
+    }
+}

@@ -1,0 +1,47 @@
+//! A job, from its file to its results, on any fleet.
+//!
+//! Modules in the order of reading; a module uses only modules before it (`tests/tests/all/order.rs`):
+//!
+//! - *in*: [`job`] (the job file), [`input`] (its corpora and grammars);
+//! - *training*: [`model`] (the model file), [`decoding`] (with a trained model), [`metrics`] and [`outcome`] (metrics of rounds, and
+//!   results), [`baselines`] (scores below those of trivial analyses), [`snapshot`] (learned parameters for display), [`events`] (events of a run, and their readers), [`time_left`] (an estimate), [`train`], [`choice`] (of grammars, without gold), [`row`];
+//! - *out*: [`progress`] and [`report`] (terminal and HTML), [`output`] (the folder of results), [`run`] (a job from its file to its results).
+
+pub mod job;
+
+pub mod input;
+
+pub mod model;
+
+pub mod row;
+
+pub mod metrics;
+
+pub mod baselines;
+
+pub mod outcome;
+
+pub mod decoding;
+
+pub mod snapshot;
+
+pub mod events;
+
+pub mod time_left;
+
+pub mod train;
+
+pub mod choice;
+
+pub mod cascade;
+
+pub mod progress;
+
+pub mod report;
+
+pub mod output;
+
+pub mod run;
+
+#[cfg(any(test, feature = "fixture"))]
+pub mod fixture;

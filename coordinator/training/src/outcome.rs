@@ -1,0 +1,311 @@
+//! Result of a training run: the model, the decoded corpus, and metrics.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufWriter, Seek as _, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use shared::data::dependency::{Document, Sentence};
+use shared::models::Trained;
+use tempfile::SpooledTempFile;
+
+use fleet::{Effort, FleetStatus};
+use scheduler::Cause;
+
+use crate::baselines;
+use crate::metrics::{
+    AttachmentByDecoder, BracketsByDecoder, ComponentMetrics, Ending, HeldOut, PointSummary, ScoresByDecoder,
+    Summary, TestScores, Timings,
+};
+use crate::model;
+
+/// The result of training, before it is written.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The trained model.
+    pub model: Trained,
+    /// The kept round.
+    pub rounds: usize,
+    /// Number of rounds of the run.
+    pub rounds_run: usize,
+    /// Why the run ended.
+    pub ending: Ending,
+    /// Whether the bound's change fell below the tolerance.
+    pub converged: bool,
+    /// The last bound.
+    pub bound: Option<f64>,
+    /// The run that was kept, from 1.
+    pub run: usize,
+    /// The last bound of every run.
+    pub bounds: Vec<Option<f64>>,
+    /// Number of times the job was resumed from a checkpoint.
+    pub resumed: u32,
+    /// Measurement on held-out sentences, if there are any.
+    pub held_out: Option<HeldOut>,
+    /// The seed of that run's setting.
+    pub seed: u64,
+    /// Split R-hat of the objective over the chains of the kept setting of a sampler.
+    pub r_hat: Option<f64>,
+    /// Number of independent draws of the objective that the chains are worth.
+    pub effective_sample_size: Option<f64>,
+    /// All settings, if there are several.
+    pub points: Vec<PointSummary>,
+    /// Sentences of the corpus.
+    pub sentences: usize,
+    /// Scores against gold; empty without gold.
+    pub scores: ScoresByDecoder,
+    /// Scores of the trees found for held-out sentences, with latent annotations.
+    pub brackets: BracketsByDecoder,
+    /// Heads that a dependency model found.
+    pub heads: Heads,
+    /// Scores of these heads, if there is gold.
+    pub attachment: AttachmentByDecoder,
+    /// Scores of `corpus.test`, if the job has it.
+    pub test: Option<TestScores>,
+    /// Components of a mixture by name, in the last round.
+    pub components: BTreeMap<String, ComponentMetrics>,
+    /// Wall time by phase.
+    pub timings: Timings,
+    /// One per decoder of the job, in its order.
+    pub decodings: Vec<Decoding>,
+    /// Sentences to show.
+    pub samples: Vec<Sample>,
+    /// Notices to the user.
+    pub notices: Vec<String>,
+}
+
+/// Workers of a run.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Crew {
+    /// Number of threads of this process and of remote workers that computed something.
+    pub workers: usize,
+    /// Number of workers lost, by kind of cause.
+    pub losses: BTreeMap<String, u64>,
+    /// Numbers of tasks.
+    pub effort: Effort,
+}
+
+impl Crew {
+    /// Threads of this process, and remote members that computed something. Members that left in order are not counted as lost.
+    pub fn of(local_workers: usize, fleet: &FleetStatus, effort: Effort) -> Crew {
+        // This process is the first to join its own fleet.
+        let local = fleet.members.iter().map(|member| member.id).min().filter(|_| local_workers > 0);
+        let remote = fleet.members.iter().filter(|member| Some(member.id) != local && member.tasks_done > 0);
+        let lost = fleet.losses.iter().filter(|(kind, _)| **kind != Cause::Left.kind());
+        let losses = lost.map(|(kind, &count)| ((*kind).to_owned(), count)).collect();
+        Crew { workers: local_workers + remote.count(), losses, effort }
+    }
+
+    /// A notice if tasks that were chosen for an audit were not audited.
+    pub fn notice(&self) -> Option<String> {
+        let Effort { audited, unaudited, .. } = self.effort;
+        (unaudited > 0).then(|| {
+            format!(
+                "{unaudited} of {} tasks chosen for an audit were computed by one worker alone, since there was no other; keep \
+                 two workers connected",
+                audited + unaudited
+            )
+        })
+    }
+}
+
+/// Heads of the sentences held out, or else of those trained on.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Heads {
+    /// The sentences with the heads that each decoder found.
+    pub by_decoder: Vec<(&'static str, Vec<Sentence>)>,
+    /// The sentences with gold heads, if the file has them.
+    pub gold: Option<Vec<Sentence>>,
+    /// Number of sentences that the model cannot derive; the head of each of their words is the next word.
+    pub n_flat: usize,
+    /// The file that the sentences are of.
+    pub document: Arc<Document>,
+}
+
+impl Heads {
+    /// A notice if the model of that setting cannot derive some sentences.
+    pub fn flat_notice(&self, setting: &str) -> Option<String> {
+        let setting = if setting.is_empty() { String::new() } else { format!("{setting}: ") };
+        (self.n_flat > 0).then(|| {
+            format!(
+                "{setting}{} sentences have no derivation, as with arcs never seen in training; each of their words hangs on the next",
+                self.n_flat
+            )
+        })
+    }
+}
+
+/// The corpus as one decoder reads it.
+#[derive(Debug)]
+pub struct Decoding {
+    /// Name of the decoder.
+    pub name: &'static str,
+    /// For each line of the corpus its segments, spaces between them; an empty line for an empty line.
+    pub segmentations: Lines,
+    /// The results as a table: names of the columns, then a [`crate::row::Row`] for each line of the corpus.
+    pub table: Lines,
+    /// For each line of the corpus a bracketed tree, with latent annotations for each held-out sentence; none at all for decoders
+    /// that give no trees.
+    pub trees: Lines,
+}
+
+/// Lines of text, in a file once there are many.
+#[derive(Debug)]
+pub struct Lines {
+    text: BufWriter<SpooledTempFile>,
+    n: usize,
+}
+
+/// Bytes of lines that stay in memory.
+const IN_MEMORY: usize = 1 << 20;
+
+impl Default for Lines {
+    fn default() -> Lines {
+        Lines { text: BufWriter::new(SpooledTempFile::new(IN_MEMORY)), n: 0 }
+    }
+}
+
+impl Lines {
+    /// None yet; the file that many of them need is made in `folder`.
+    pub fn new_in(folder: &Path) -> Lines {
+        Lines { text: BufWriter::new(tempfile::spooled_tempfile_in(IN_MEMORY, folder)), n: 0 }
+    }
+
+    /// Adds a line.
+    pub fn push(&mut self, line: &str) -> io::Result<()> {
+        self.n += 1;
+        self.text.write_all(line.as_bytes())?;
+        self.text.write_all(b"\n")
+    }
+
+    /// Whether there are no results.
+    pub fn is_empty(&self) -> bool {
+        self.n == 0
+    }
+
+    /// Writes all of them.
+    pub fn copy_to(&mut self, to: &mut dyn Write) -> io::Result<()> {
+        self.text.rewind()?; // what is buffered is written first
+        io::copy(self.text.get_mut(), to)?;
+        Ok(())
+    }
+}
+
+/// A sentence to show: its gold segmentation and tree if there are such, and as every decoder segments it.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Sample {
+    /// Gold segmentation.
+    pub gold: Option<String>,
+    /// Segmentations by decoding.
+    pub segmentations: Vec<String>,
+    /// Bracketed, by the first decoder that gives trees.
+    pub tree: Option<String>,
+}
+
+/// Selects sentences to show, of readable length and evenly over the corpus, in one pass.
+#[derive(Default)]
+pub struct Samples {
+    kept: Vec<Sample>,
+    /// Readable sentences so far.
+    seen: usize,
+    /// A power of two: one in so many of them is kept.
+    stride_log2: u32,
+}
+
+/// Sentences shown, and half of those kept at most.
+const SAMPLES: usize = 12;
+
+impl Samples {
+    /// Offers the next sentence, which looks like `line`.
+    pub fn offer(&mut self, line: &str, sample: impl FnOnce() -> Sample) {
+        if !(8..=70).contains(&line.chars().count()) {
+            return;
+        }
+        if self.seen.trailing_zeros() >= self.stride_log2 {
+            self.kept.push(sample());
+        }
+        self.seen += 1;
+        if self.kept.len() > 2 * SAMPLES {
+            let mut at = 0;
+            self.kept.retain(|_| {
+                at += 1;
+                at % 2 == 1
+            });
+            self.stride_log2 += 1;
+        }
+    }
+
+    /// The samples to show.
+    pub fn chosen(self) -> Vec<Sample> {
+        let n = self.kept.len().min(SAMPLES);
+        (0..n).map(|at| self.kept[(2 * at + 1) * self.kept.len() / (2 * n)].clone()).collect()
+    }
+}
+
+impl Outcome {
+    /// The summary of the run, which `crew` worked on.
+    pub fn summary(&self, crew: &Crew) -> Summary {
+        let summary = Summary {
+            rounds: self.rounds,
+            rounds_run: self.rounds_run,
+            ending: self.ending,
+            choice: String::new(),
+            converged: self.converged,
+            bound: self.bound,
+            run: self.run,
+            bounds: self.bounds.clone(),
+            resumed: self.resumed,
+            held_out: self.held_out,
+            r_hat: self.r_hat,
+            effective_sample_size: self.effective_sample_size,
+            points: self.points.clone(),
+            scores: self.scores.clone(),
+            brackets: self.brackets.clone(),
+            attachment: self.attachment.clone(),
+            below_baseline: self.below_baseline(),
+            components: self.components.clone(),
+            test: self.test.clone(),
+            parameters_sha256: model::parameters_sha256(&self.model),
+            timings: self.timings,
+            workers: crew.workers,
+            losses: crew.losses.clone(),
+            tasks: crew.effort,
+            seed: self.seed,
+            sentences: self.sentences,
+            notices: self.notices.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        Summary { choice: summary.describe_choice(), ..summary }
+    }
+
+    /// Sentences on scores below those of trivial analyses.
+    fn below_baseline(&self) -> Vec<String> {
+        let of_test = self.test.iter().flat_map(baselines::of_test);
+        baselines::of_all(&self.scores, &self.brackets, &self.attachment).into_iter().chain(of_test).collect()
+    }
+
+    /// The first decoding that has trees.
+    pub fn with_trees(&self) -> Option<&Decoding> {
+        self.decodings.iter().find(|decoding| !decoding.trees.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_chosen_for_an_audit_and_not_audited_are_reported() {
+        let notice = |audited, unaudited| {
+            let effort = Effort { computed: 9, audited, unaudited, repeated: 0 };
+            Crew { effort, ..Crew::default() }.notice()
+        };
+        assert_eq!((notice(0, 0), notice(3, 0)), (None, None));
+        assert_eq!(
+            notice(2, 1).unwrap(),
+            "1 of 3 tasks chosen for an audit were computed by one worker alone, since there was no other; keep two \
+             workers connected"
+        );
+    }
+}

@@ -1,0 +1,374 @@
+//! Training data of a dependency model, and scores of its heads.
+//!
+//! In: sentences with tags, and heads if they are to be scored. Out: a corpus whose symbols are tags, of which every word is two
+//! tokens ([`shared::models::dmv`]); where training starts; and, with a model, the heads of other sentences or of these.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use fleet::{Map, Stage};
+use shared::data::corpus::{Corpus, Format, Unit};
+use shared::data::dependency::{Document, Punctuation, Selection, Sentence, select};
+use shared::data::eval::Source;
+use shared::data::eval::dependencies::score;
+use shared::data::tags::classes;
+use shared::data::tags::families::Families;
+use shared::grammar::groups::{Estimate, Groups};
+use shared::grammar::lexicon::Lexicon;
+use shared::grammar::tree::Tree;
+use shared::grammar::{Grammar, SymbolId};
+use shared::models::decode::{Decode, Decoder};
+use shared::models::dmv::{self, Layout, harmonic, nouns};
+use shared::models::pcfg::{self, em};
+use shared::models::{Model, Params};
+use shared::num::Noise;
+use shared::work::shard::{self, DEFAULT_SHARD_SYMBOLS, SentenceShard};
+use shared::work::task::Named;
+
+use super::held_out::split;
+use super::plan::Plan;
+use super::spill::Kept;
+use crate::input;
+use crate::job::{CorpusTable, FamiliesSource, InferenceTable, Job, Point};
+use crate::metrics::{AttachmentByDecoder, decoder_name};
+use crate::outcome::Heads;
+
+/// Tokens of a word.
+pub const TOKENS_PER_WORD: usize = 2;
+
+/// Sentences to train on and sentences to find the heads of.
+pub struct Dependencies {
+    layout: Layout,
+    /// Tags of the sentences to train on, by their numbers.
+    trained: Vec<Vec<u32>>,
+    /// By point of the job: the family of each parameter, for those that have one.
+    families: Vec<Vec<Option<usize>>>,
+    /// Held-out sentences of any length; without these, the sentences trained on.
+    to_find: ToFind,
+}
+
+/// Sentences to find the heads of.
+pub struct ToFind {
+    sentences: Vec<Sentence>,
+    /// The file that these are of.
+    document: Arc<Document>,
+    /// Tokens of those whose tags the model has.
+    shards: Vec<SentenceShard>,
+}
+
+/// Sentences of tags, as read.
+pub struct Loaded {
+    /// The sentences.
+    pub dependencies: Dependencies,
+    /// The tags of those to train on.
+    pub corpus: Corpus,
+    /// The model of these tags.
+    pub grammar: Grammar,
+    /// Sentences to train on, in shards.
+    pub shards: Vec<SentenceShard>,
+    /// Held-out sentences up to the length of those trained on, in shards.
+    pub held_out: Vec<SentenceShard>,
+    /// Sentences of `corpus.test`, if the job has it.
+    pub test: Option<LoadedTest>,
+    /// Notices for the user.
+    pub notices: Vec<String>,
+}
+
+/// The sentences of `corpus.test`.
+pub struct LoadedTest {
+    /// Sentences of any length.
+    pub to_find: ToFind,
+    /// Sentences up to the length of those trained on, in shards.
+    pub predicted: Vec<SentenceShard>,
+    /// Number of sentences with tags that the model lacks.
+    pub n_unknown: usize,
+}
+
+impl Dependencies {
+    /// Reads the sentences of `job`.
+    pub fn load(job: &Job) -> Result<Loaded> {
+        let CorpusTable { path, held_out, held_out_share, test, max_length, .. } = &job.corpus;
+        let mut notices = Vec::new();
+        let File { name, document, sentences } = File::read(job, path, &mut notices)?;
+        let (document, all, other) = if !held_out.as_os_str().is_empty() {
+            let other = File::read(job, held_out, &mut notices)?;
+            (other.document, sentences, other.sentences)
+        } else {
+            let (all, other) = split(sentences, *held_out_share, job.corpus.held_out_seed, "sentences")?;
+            (document, all, other)
+        };
+        let Selection { sentences: trained, n_long, .. } = up_to(&all, *max_length);
+        if let Some(first) = all.iter().find(|sentence| sentence.n_words() > *max_length as usize) {
+            notices.push(format!(
+                "{name}:{}: {n_long} sentences of more than {max_length} words, this being the first, are not used in training; \
+                 corpus.max_length sets the limit",
+                first.line
+            ));
+        }
+        if trained.is_empty() {
+            bail!("{name}: no sentences are left of {}; raise corpus.max_length", all.len());
+        }
+        let mut tags = Tags::default();
+        let numbers: Vec<Vec<u32>> = trained.iter().map(|sentence| tags.numbers(sentence)).collect();
+        let n_other: Vec<Vec<u32>> = other.iter().map(|sentence| tags.numbers(sentence)).collect();
+        let grammar = grammar(job, &name, &tags.names)?;
+        let layout = Layout::new(tags.names.len());
+        let of_point = |point: &Point| families(layout, &tags.names, &point.inference.families, &mut notices);
+        let families = job.points.iter().map(of_point).collect::<Result<_>>()?;
+        for component in job.points.iter().flat_map(|point| &point.inference.components) {
+            component.resolve(&tags.names).with_context(|| format!("{name}: inference.components"))?;
+        }
+        let tokens = |numbers: &[Vec<u32>]| -> Vec<Vec<SymbolId>> {
+            numbers.iter().map(|tags| nouns::tokens(&grammar, tags)).collect()
+        };
+        let short = |numbers: &&Vec<u32>| numbers.len() <= *max_length as usize;
+        let measured: Vec<Vec<u32>> = n_other.iter().filter(short).cloned().collect();
+        let (to_find, of_found) =
+            if other.is_empty() { (trained.clone(), tokens(&numbers)) } else { (other, tokens(&n_other)) };
+        job.corpus.check_shards(numbers.iter().map(Vec::len).sum())?;
+        let shard_symbols = job.corpus.symbols_of_shard();
+        let test = if test.as_os_str().is_empty() {
+            None
+        } else {
+            let File { document, sentences, .. } = File::read(job, test, &mut notices)?;
+            let numbers: Vec<Option<Vec<u32>>> =
+                sentences.iter().map(|sentence| tags.known(sentence)).collect();
+            let is_short = |sentence: &Sentence| sentence.n_words() <= *max_length as usize;
+            let of_short = sentences.iter().zip(&numbers).filter(|(sentence, _)| is_short(sentence));
+            let of_short: Vec<&Option<Vec<u32>>> = of_short.map(|(_, numbers)| numbers).collect();
+            let short: Vec<Vec<u32>> = of_short.iter().copied().flatten().cloned().collect();
+            let n_unknown = of_short.len() - short.len();
+            let known = (0..).zip(numbers).filter_map(|(at, numbers)| Some((at, numbers?)));
+            let (places, known): (Vec<u32>, Vec<Vec<u32>>) = known.unzip();
+            let mut shards = shard::cut(&tokens(&known), DEFAULT_SHARD_SYMBOLS);
+            let positions = shards.iter_mut().flat_map(|shard| shard.positions.iter_mut().flatten());
+            positions.for_each(|position| *position = places[*position as usize]);
+            Some(LoadedTest {
+                to_find: ToFind { sentences, document: Arc::new(document), shards },
+                predicted: shard::cut(&tokens(&short), DEFAULT_SHARD_SYMBOLS),
+                n_unknown,
+            })
+        };
+        Ok(Loaded {
+            corpus: Corpus {
+                symbols: tags.names.clone(),
+                sentences: numbers.clone(),
+                gold: None,
+                lines: trained.iter().map(|sentence| sentence.line).collect(),
+                occurrences: Vec::new(),
+                beside: Vec::new(),
+                source_name: name,
+                format: Format::Tokens,
+                unit: Unit::Token,
+            },
+            shards: shard::cut(&tokens(&numbers), shard_symbols),
+            held_out: shard::cut(&tokens(&measured), DEFAULT_SHARD_SYMBOLS),
+            dependencies: Dependencies {
+                layout,
+                trained: numbers,
+                families,
+                to_find: ToFind {
+                    sentences: to_find,
+                    document: Arc::new(document),
+                    shards: shard::cut(&of_found, DEFAULT_SHARD_SYMBOLS),
+                },
+            },
+            grammar,
+            test,
+            notices,
+        })
+    }
+
+    /// The family of each parameter, for those that have one, at a point of the job.
+    pub fn families(&self, point: usize) -> &[Option<usize>] {
+        &self.families[point]
+    }
+
+    /// The counts of the harmonic start. With `jitter`, which has its noise and its size, each times e^{±size} at most.
+    pub fn harmonic(&self, inference: &InferenceTable, jitter: Option<(Noise, f64)>) -> Vec<f64> {
+        let mut counts = harmonic::counts(self.layout, &self.trained, &inference.harmonic());
+        if let Some((noise, size)) = jitter {
+            let draw = |at: usize| shared::num::special::exp(size * noise.symmetric(at as u64));
+            counts.iter_mut().enumerate().for_each(|(at, count)| *count *= draw(at));
+        }
+        counts
+    }
+
+    /// The model that EM starts from there.
+    pub fn harmonic_model(&self, grammar: &Grammar, inference: &InferenceTable) -> Model {
+        let lexicon = Lexicon::default();
+        let groups = Groups::new(grammar, &lexicon);
+        let counts = self.harmonic(inference, None);
+        let estimate = Estimate { alpha: groups.alpha(grammar), counts };
+        let weights = em::weights(&groups, &estimate);
+        let params = Params::Pcfg(pcfg::Params::new(&groups, estimate, weights, true));
+        Model { grammar: grammar.clone(), lexicon, params, segments: Vec::new() }
+    }
+
+    /// The sentences to find the heads of while training and at its end.
+    pub fn to_find(&self) -> &ToFind {
+        &self.to_find
+    }
+}
+
+impl ToFind {
+    /// The gold heads; none unless every sentence has them.
+    pub fn gold(&self) -> Option<&[Sentence]> {
+        self.sentences.iter().all(|sentence| sentence.heads.is_some()).then_some(&self.sentences)
+    }
+
+    /// Finds heads by every decoder, and scores them if there is gold.
+    pub fn find(
+        &self,
+        fleet: &dyn Map,
+        plan: &Plan,
+        model: &Model,
+        decoders: &[Decoder],
+    ) -> Result<(Heads, AttachmentByDecoder)> {
+        let with = Decode {
+            weights: model.decoding_weights(),
+            segments: Vec::new(),
+            decoders: decoders.to_vec(),
+            trees: true,
+            open: true,
+        };
+        let shards = self.shards.iter().map(|shard| Kept::at_hand(Named::new(shard.shard.clone())));
+        let decoded = plan.parser_with(model, with)?.parse(fleet, Stage::Decode, shards.collect())?;
+        let flat: Vec<Vec<u32>> =
+            self.sentences.iter().map(|sentence| dmv::heads::flat(sentence.n_words())).collect();
+        let mut heads: Vec<Vec<Vec<u32>>> = vec![flat; decoders.len()];
+        let n_known: usize = self.shards.iter().flat_map(|shard| &shard.positions).map(Vec::len).sum();
+        let mut n_flat = self.sentences.len() - n_known;
+        for (shard, decoded) in self.shards.iter().zip(&decoded) {
+            for (positions, decoded) in shard.positions.iter().zip(decoded) {
+                let found = decoded.log_z > f64::NEG_INFINITY;
+                n_flat += if found { 0 } else { positions.len() };
+                for (heads, tree) in heads.iter_mut().zip(&decoded.trees) {
+                    for &position in positions.iter().filter(|_| found) {
+                        heads[position as usize] = nouns::heads(&Tree::parse(tree)?)?.1;
+                    }
+                }
+            }
+        }
+        let mut scores = BTreeMap::new();
+        let mut by_decoder = Vec::new();
+        for (&decoder, heads) in decoders.iter().zip(heads) {
+            let with_heads = |(sentence, heads): (&Sentence, Vec<u32>)| Sentence {
+                heads: Some(heads),
+                ..sentence.clone()
+            };
+            let found: Vec<Sentence> = self.sentences.iter().zip(heads).map(with_heads).collect();
+            if let Some(gold) = self.gold() {
+                let gold = Source { name: "the sentences", items: gold };
+                let found = Source { name: "their parses", items: &found };
+                scores.insert(decoder_name(decoder).to_owned(), score(gold, found, Punctuation::Kept)?);
+            }
+            by_decoder.push((decoder_name(decoder), found));
+        }
+        let gold = self.gold().map(<[Sentence]>::to_vec);
+        Ok((Heads { by_decoder, gold, n_flat, document: self.document.clone() }, scores))
+    }
+}
+
+/// The model of these tags, with adapted constituents if the job has such.
+fn grammar(job: &Job, name: &str, tags: &[String]) -> Result<Grammar> {
+    let adapted = &job.model.adapted;
+    if adapted.is_empty() {
+        return dmv::grammar(tags).with_context(|| format!("{name}: corpus.tags"));
+    }
+    let adapted = classes::among(tags, adapted, "model.adapted")?;
+    let made = nouns::grammar(tags, &adapted, job.inference.alpha.unwrap_or(1.0));
+    made.with_context(|| format!("{name}: corpus.tags"))
+}
+
+/// The family of each parameter, for those that have one.
+fn families(
+    layout: Layout,
+    tags: &[String],
+    source: &FamiliesSource,
+    notices: &mut Vec<String>,
+) -> Result<Vec<Option<usize>>> {
+    let families = match source {
+        FamiliesSource::None => Families::default(),
+        FamiliesSource::Ptb => Families::ptb(),
+        FamiliesSource::Ud => Families::ud(),
+        FamiliesSource::File(path) => input::families(path)?,
+    };
+    let without = tags.iter().filter(|tag| families.family(tag).is_none()).count();
+    if *source != FamiliesSource::None && without == tags.len() {
+        notices.push(format!(
+            "inference.families: none of the tags is of a family of {source}; `ptb` are of the Penn Treebank, `ud` universal"
+        ));
+    }
+    Ok(dmv::families::of_params(layout, tags, &families))
+}
+
+/// Names of tags, in the order in which they come.
+#[derive(Default)]
+struct Tags {
+    names: Vec<String>,
+    numbers: BTreeMap<String, u32>,
+}
+
+impl Tags {
+    fn numbers(&mut self, sentence: &Sentence) -> Vec<u32> {
+        let number = |tag: &String| {
+            *self.numbers.entry(tag.clone()).or_insert_with(|| {
+                self.names.push(tag.clone());
+                self.names.len() as u32 - 1
+            })
+        };
+        sentence.tags.iter().map(number).collect()
+    }
+
+    /// Returns the ids of the tags of a sentence; `None` if one is unknown.
+    fn known(&self, sentence: &Sentence) -> Option<Vec<u32>> {
+        sentence.tags.iter().map(|tag| self.numbers.get(tag).copied()).collect()
+    }
+}
+
+/// A file of sentences.
+struct File {
+    /// Name for messages.
+    name: String,
+    /// The whole file.
+    document: Document,
+    /// Its sentences, without punctuation unless the job keeps it.
+    sentences: Vec<Sentence>,
+}
+
+impl File {
+    /// Reads the file; refuses words without a tag.
+    fn read(job: &Job, path: &Path, notices: &mut Vec<String>) -> Result<File> {
+        let name = path.display().to_string();
+        let mut document = input::sound_dependencies(path, job.corpus.tags)?;
+        job.corpus.leave_out(std::mem::take(&mut document.unread), "sentences", notices)?;
+        if let Some(first) = document.faults.first() {
+            let n = document.faults.len();
+            notices.push(format!("the heads of {n} sentences are no tree, so no heads are scored: {first}"));
+        }
+        let Selection { sentences, n_empty, .. } =
+            select(&document.sentences, job.corpus.punctuation(), usize::MAX);
+        if n_empty > 0 {
+            notices.push(format!("{name}: left out {n_empty} sentences of punctuation alone"));
+        }
+        let (untagged, sentences): (Vec<Sentence>, Vec<Sentence>) =
+            sentences.into_iter().partition(|sentence| sentence.tags.iter().any(|tag| tag == "_"));
+        let without_tag = |sentence: &Sentence| {
+            format!(
+                "{name}:{}: a word of this sentence has no tag; choose the column of the tags with corpus.tags (upos, xpos)",
+                sentence.line
+            )
+        };
+        let untagged = untagged.iter().map(without_tag).collect();
+        job.corpus.leave_out(untagged, "sentences", notices)?;
+        Ok(File { name, document, sentences })
+    }
+}
+
+/// Selects sentences of at most `max_length` words, after punctuation was removed.
+fn up_to(sentences: &[Sentence], max_length: u32) -> Selection {
+    select(sentences, Punctuation::Kept, max_length as usize)
+}

@@ -1,0 +1,227 @@
+//! Plan of a job: grammar, strings and shards, which are the same in all rounds, and maps over the shards.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use fleet::{Map, MapReport, Stage, Tasks};
+use proto::convert::blob;
+use shared::data::treebank::Treebank;
+use shared::grammar::ParamId;
+use shared::models::Model;
+use shared::models::decode::{Decode, Decoded, Decoder};
+use shared::num::Wide;
+use shared::train::round::Ask;
+use shared::train::trainer::Failure;
+use shared::work::shard::Shard;
+use shared::work::task::{Answer, Language, Named, Task, Work};
+
+use super::spill::Kept;
+use scheduler::Needs;
+
+/// Grammar or treebank, with its shards.
+pub struct Plan {
+    /// Grammar and strings, or treebank.
+    pub basis: Basis,
+    /// Shards of trees, or of sentences and then of strings.
+    pub shards: Arc<Vec<PlannedShard>>,
+}
+
+/// Grammar and strings, or treebank.
+pub enum Basis {
+    /// A grammar and its strings, for sentences and strings.
+    Language(Language),
+    /// A treebank, whose shards contain its rules.
+    Treebank(Arc<Treebank>),
+}
+
+/// A shard and the parameters that it touches.
+pub struct PlannedShard {
+    /// The shard.
+    pub shard: Kept<Shard>,
+    /// Its parameters, in the order of its weights and counts.
+    pub params: Kept<Vec<ParamId>>,
+    /// Strings of the shard; `None` for sentences and trees.
+    pub strings: Option<Range<u32>>,
+}
+
+/// The same work on several shards.
+pub struct OnShards {
+    /// The grammar and the strings.
+    pub language: Language,
+    /// The shards.
+    pub shards: Vec<Kept<Shard>>,
+    /// The work.
+    pub work: Work,
+}
+
+impl Tasks for OnShards {
+    fn len(&self) -> usize {
+        self.shards.len()
+    }
+
+    fn needs(&self, at: usize) -> Needs {
+        Needs { shard: self.shards[at].hash, shard_state: None }
+    }
+
+    fn make(&self, at: usize) -> Result<Task> {
+        let shard = self.shards[at].named()?;
+        Ok(Task { language: Some(self.language.clone()), shard, work: self.work.clone() })
+    }
+}
+
+/// One round of several runs.
+struct Round {
+    /// Questions by run.
+    asks: Vec<AskOf>,
+    /// By task: the run, and the shard that is asked.
+    asked: Vec<(usize, usize)>,
+}
+
+/// The questions of a run to the shards of its plan.
+struct AskOf {
+    language: Option<Language>,
+    shards: Arc<Vec<PlannedShard>>,
+    ask: Ask,
+}
+
+/// The tasks of a round of some runs: what each of them asks the shards of its plan, and by task the number of the ask and the
+/// shard that is asked.
+pub fn round(asks: Vec<(&Plan, Ask)>, asked: Vec<(usize, usize)>) -> impl Tasks + use<> {
+    let of = |(plan, ask): (&Plan, Ask)| {
+        let language = match &plan.basis {
+            Basis::Language(language) => Some(language.clone()),
+            Basis::Treebank(_) => None,
+        };
+        AskOf { language, shards: plan.shards.clone(), ask }
+    };
+    Round { asks: asks.into_iter().map(of).collect(), asked }
+}
+
+impl Tasks for Round {
+    fn len(&self) -> usize {
+        self.asked.len()
+    }
+
+    fn needs(&self, at: usize) -> Needs {
+        let (run, shard) = self.asked[at];
+        let AskOf { shards, ask, .. } = &self.asks[run];
+        let shard_state = match ask {
+            Ask::Each(works) => blob::shard_state(&works[&shard]).map(|shard_state| shard_state.hash),
+            Ask::Expect { .. } | Ask::Sample { .. } | Ask::Same(_) => None,
+        };
+        Needs { shard: shards[shard].shard.hash, shard_state }
+    }
+
+    fn make(&self, at: usize) -> Result<Task> {
+        let (run, at) = self.asked[at];
+        let AskOf { language, shards, ask } = &self.asks[run];
+        let PlannedShard { shard, params, .. } = &shards[at];
+        let work = ask.work(at, &params.value()?);
+        Ok(Task { language: language.clone(), shard: shard.named()?, work })
+    }
+}
+
+/// [`Map::map`] for answers that may be refused.
+pub fn map(
+    fleet: &dyn Map,
+    stage: Stage,
+    tasks: impl Tasks + 'static,
+    mut each: impl FnMut(usize, Answer) -> Result<()>,
+) -> Result<MapReport> {
+    if tasks.is_empty() {
+        return Ok(MapReport::default());
+    }
+    let mut refused = None;
+    let report = fleet.map(stage, Arc::new(tasks), &mut |at, answer| {
+        if refused.is_none() {
+            refused = each(at, answer).err();
+        }
+    })?;
+    refused.map_or(Ok(report), Err)
+}
+
+impl Plan {
+    /// The grammar and the strings. An error says that the plan is of trees.
+    pub fn language(&self) -> Result<&Language> {
+        match &self.basis {
+            Basis::Language(language) => Some(language),
+            Basis::Treebank(_) => None,
+        }
+        .context("internal error: trees are computed without a grammar; please report it")
+    }
+
+    /// The shards of sentences or trees.
+    pub fn sentence_shards(&self) -> impl Iterator<Item = &PlannedShard> {
+        self.shards.iter().filter(|shard| shard.strings.is_none())
+    }
+
+    /// Shards, by number.
+    pub fn shards(&self, numbers: Range<usize>) -> Vec<Kept<Shard>> {
+        self.shards[numbers].iter().map(|shard| shard.shard.clone()).collect()
+    }
+
+    /// `model`, to find the best analyses of sentences by these decoders.
+    pub fn parser(&self, model: &Model, decoders: &[Decoder], trees: bool) -> Result<Parser> {
+        self.parser_with(
+            model,
+            Decode {
+                weights: model.decoding_weights(),
+                segments: model.segments.clone(),
+                decoders: decoders.to_vec(),
+                trees,
+                open: false,
+            },
+        )
+    }
+
+    /// The total weight of the derivations of sentences, under weights of all parameters.
+    pub fn mass(&self, weights: &[Wide]) -> Result<Parser> {
+        let language = self.language()?.clone();
+        let n_escapes =
+            language.lexicon.value.space(&language.grammar.value).n_with_escapes() - weights.len();
+        let weights = [weights, &vec![Wide::ZERO; n_escapes]].concat();
+        let (segments, decoders) = (Vec::new(), Vec::new());
+        let with = Decode { weights, segments, decoders, trees: false, open: false };
+        Ok(Parser { language, with: Named::new(with) })
+    }
+
+    /// `model`, to find what `with` asks for.
+    pub fn parser_with(&self, model: &Model, with: Decode) -> Result<Parser> {
+        let mut language = self.language()?.clone();
+        if model.lexicon != *language.lexicon.value {
+            language.lexicon = Named::new(model.lexicon.clone()); // it comes from samples
+        }
+        Ok(Parser { language, with: Named::new(with) })
+    }
+}
+
+/// A model that reads sentences.
+pub struct Parser {
+    language: Language,
+    with: Named<Decode>,
+}
+
+impl Parser {
+    /// Parses the distinct sentences of these shards; results by shard.
+    pub fn parse(
+        &self,
+        fleet: &dyn Map,
+        stage: Stage,
+        shards: Vec<Kept<Shard>>,
+    ) -> Result<Vec<Vec<Decoded>>> {
+        let tasks =
+            OnShards { language: self.language.clone(), shards, work: Work::Decode(self.with.clone()) };
+        let n_decoders = self.with.value.decoders.len();
+        let mut decoded = Vec::new();
+        map(fleet, stage, tasks, |shard, answer| {
+            let is_read = |decoded: &Decoded| decoded.segmentations.len() == n_decoders;
+            match answer {
+                Answer::Decoded(sentences) if sentences.iter().all(is_read) => decoded.push(sentences),
+                _ => return Err(Failure::WrongAnswer { shard }.into()),
+            }
+            Ok(())
+        })?;
+        Ok(decoded)
+    }
+}

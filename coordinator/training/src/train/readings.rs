@@ -1,0 +1,324 @@
+//! The corpus as every decoder reads it, and, of samplers, as most samples do; block by block.
+
+use std::ops::Range;
+use std::panic::resume_unwind;
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+use anyhow::{Result, anyhow};
+use fleet::{Map, Stage};
+use shared::data::corpus::Corpus;
+use shared::data::eval::segmentation::Scorer;
+use shared::grammar::tree::Tree;
+use shared::models::Model;
+use shared::models::decode::{Decode, Decoded, Decoder};
+use shared::models::tally::Tally;
+use shared::models::vote::vote;
+
+use super::input::Input;
+use super::plan::Plan;
+use super::rounds::FinishedPoint;
+use super::segment_lengths::SegmentLengths;
+use super::text::Block;
+use crate::job::Job;
+use crate::metrics::{MAXIMUM_MARGINAL, MBR_VOTE, SAMPLE_AVERAGE, Scores, ScoresByDecoder, decoder_name};
+use crate::outcome::{Decoding, Lines, Sample, Samples};
+use crate::row::{Gaps, Row, Status};
+
+/// Segmentations of every sentence of the corpus by several models, which vote.
+#[derive(Default)]
+pub struct Ballots(Vec<Vec<Vec<u32>>>);
+
+impl Ballots {
+    /// Adds the segmentation that `model` finds by MBR.
+    pub fn add(&mut self, input: &Input, plan: &Plan, fleet: &dyn Map, model: &Model) -> Result<()> {
+        self.0.resize(input.text.n_sentences, Vec::new());
+        let parser = plan.parser(model, &[Decoder::Mbr], false)?;
+        input.text.blocks(|sentences, shards, block| {
+            let decoded = parser.parse(fleet, Stage::Decode, plan.shards(shards))?;
+            for (at, decoded) in sentences.zip(block.by_sentence(&decoded)?) {
+                self.0[at].extend(decoded.segmentations.first().cloned());
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Results of decoding.
+#[derive(Default)]
+pub struct Readings {
+    /// Results of every decoder for each line; empty unless they are kept.
+    pub decodings: Vec<Decoding>,
+    /// Sentences to show.
+    pub samples: Vec<Sample>,
+    /// Against gold; empty without.
+    pub scores: ScoresByDecoder,
+    /// Notice that the segments are mostly single symbols, if they are.
+    pub notice: Option<String>,
+}
+
+impl Readings {
+    /// By `model`, which is that of `point`; to be written down if it is `kept`. The models of its chains vote with the `ballots`.
+    pub fn of(
+        job: &Job,
+        input: &Input,
+        plan: &Plan,
+        fleet: &dyn Map,
+        (point, model): (&FinishedPoint, &Model),
+        mut ballots: Ballots,
+        kept: bool,
+    ) -> Result<Readings> {
+        let (text, decoders) = (&input.text, &job.output.decoders);
+        // Every sentence has a tree in every sample.
+        let trees: Option<Vec<&str>> = point.tallies.iter().map(Tally::tree).collect();
+        let of_samples = trees.filter(|trees| !trees.is_empty());
+        let mut votes = None;
+        if of_samples.is_some() {
+            for model in point.chains.iter().chain([model]) {
+                ballots.add(input, plan, fleet, model)?;
+            }
+            votes = Some(vote(&ballots.0));
+        }
+        let grammar = &plan.language()?.grammar.value;
+        let is_segment = |label: &str| input.segments.iter().any(|&symbol| grammar.name(symbol) == label);
+        let mut names: Vec<&'static str> = decoders.iter().map(|&decoder| decoder_name(decoder)).collect();
+        if of_samples.is_some() {
+            names.extend([SAMPLE_AVERAGE, MAXIMUM_MARGINAL]);
+        }
+        names.extend(votes.as_ref().map(|_| MBR_VOTE));
+        let mut scorers: Vec<Scorer<u32>> = names.iter().map(|_| Scorer::default()).collect();
+        let (mut lengths, mut gold_lengths) = (SegmentLengths::default(), SegmentLengths::default());
+        let mut samples = Samples::default();
+        let mut written = Written::new(&names, decoders, &job.output.dir)?;
+        let parser = plan.parser(model, decoders, kept)?;
+        // As with any text that was not trained on, sentences may need strings that are not on the sticks.
+        let of_held_out = plan.parser_with(
+            model,
+            Decode {
+                weights: model.decoding_weights(),
+                segments: model.segments.clone(),
+                decoders: decoders.to_vec(),
+                trees: true,
+                open: true,
+            },
+        )?;
+        let mut write = |Parsed { sentences, block, decoded, held_out }: Parsed| -> Result<()> {
+            let held_out = held_out.iter().flat_map(|(block, decoded)| {
+                let decoded = block.by_sentence_in_shards(decoded).into_iter().enumerate();
+                decoded.map(|(at, decoded)| (&block.corpus, at, decoded))
+            });
+            let mut held_out = held_out.peekable();
+            for ((at, place), decoded) in sentences.enumerate().zip(block.by_sentence(&decoded)?) {
+                let mut found = readings(decoders, decoded);
+                if let Some(of_samples) = &of_samples {
+                    let tree = of_samples[place];
+                    let ends = Tree::parse(tree)?.segment_ends(is_segment);
+                    found.push(Reading { ends, tree: Some(tree), log_probability: None, analysed: true });
+                    let ends = point.tallies[place].segmentation().unwrap_or_default().to_vec();
+                    found.push(Reading { ends, tree: None, log_probability: None, analysed: true });
+                }
+                if let Some(votes) = &votes {
+                    let ends = votes[place].clone();
+                    found.push(Reading { ends, tree: None, log_probability: None, analysed: true });
+                }
+                lengths.add(&found[0].ends);
+                if let Some(gold) = &block.corpus.gold {
+                    gold[at].first().into_iter().for_each(|ends| gold_lengths.add(ends));
+                    for (scorer, reading) in scorers.iter_mut().zip(&found) {
+                        scorer.add(&block.corpus.sentences[at], &gold[at], &reading.ends);
+                    }
+                }
+                if kept {
+                    let line = block.corpus.lines[at];
+                    while let Some((corpus, at, decoded)) =
+                        held_out.next_if(|(corpus, at, _)| corpus.lines[*at] < line)
+                    {
+                        written.held_out(corpus, at, decoded, decoders)?;
+                    }
+                    let segmentations = written.sentence(&block.corpus, at, &found, Status::Ok)?;
+                    samples.offer(&segmentations[0], || Sample {
+                        gold: block.corpus.gold_line(at),
+                        tree: found.iter().find_map(|reading| reading.tree).map(str::to_owned),
+                        segmentations: segmentations.clone(),
+                    });
+                }
+            }
+            held_out.try_for_each(|(corpus, at, decoded)| written.held_out(corpus, at, decoded, decoders))
+        };
+        // A block is written while the fleet parses the next one.
+        thread::scope(|scope| {
+            let (blocks, parsed) = mpsc::sync_channel(0);
+            let writer = scope.spawn(move || parsed.into_iter().try_for_each(&mut write));
+            let all = text.blocks_with_held_out(|sentences, shards, block, held_out| {
+                let decoded = parser.parse(fleet, Stage::Decode, plan.shards(shards))?;
+                let held_out = held_out.filter(|_| kept).map(|held_out| -> Result<_> {
+                    let decoded = of_held_out.parse(fleet, Stage::Decode, held_out.shards.clone())?;
+                    Ok((held_out.block.value()?, decoded))
+                });
+                let parsed = Parsed { sentences, block, decoded, held_out: held_out.transpose()? };
+                blocks.send(parsed).map_err(|_| anyhow!("writing has ended"))
+            });
+            drop(blocks);
+            // If writing has failed, that is why there are no more blocks.
+            writer.join().unwrap_or_else(|panic| resume_unwind(panic)).and(all)
+        })?;
+        let decodings = if kept { written.finish(text.n_lines)? } else { Vec::new() };
+        let is_scored = text.has_gold && !input.segments.is_empty();
+        let scored = names.iter().zip(&scorers).filter(|_| is_scored);
+        let scores =
+            scored.map(|(&name, scorer)| (name.to_owned(), Scores::from(&scorer.scores()))).collect();
+        let gold_lengths = text.has_gold.then_some(gold_lengths);
+        let notice = if input.segments.is_empty() {
+            None
+        } else {
+            lengths.notice(names[0], grammar.symbols.len() - grammar.n_nonterminals as usize, gold_lengths)
+        };
+        Ok(Readings { decodings, samples: samples.chosen(), scores, notice })
+    }
+}
+
+/// A block with what was found of it.
+struct Parsed {
+    /// Its sentences among all.
+    sentences: Range<usize>,
+    block: Arc<Block>,
+    /// By shard.
+    decoded: Vec<Vec<Decoded>>,
+    /// The held-out sentences of the same lines.
+    held_out: Option<(Arc<Block>, Vec<Vec<Decoded>>)>,
+}
+
+/// A sentence as one decoder reads it.
+struct Reading<'t> {
+    /// End positions of its segments; one segment if it was not analysed.
+    ends: Vec<u32>,
+    /// Its bracketed tree, from decoders that give trees.
+    tree: Option<&'t str>,
+    log_probability: Option<f64>,
+    /// Whether it has an analysis.
+    analysed: bool,
+}
+
+/// The tree of a sentence without an analysis.
+const NO_TREE: &str = "()";
+
+/// A sentence as each decoder reads it.
+fn readings<'t>(decoders: &[Decoder], decoded: &'t Decoded) -> Vec<Reading<'t>> {
+    let analysed = decoded.log_z > f64::NEG_INFINITY;
+    let mut trees = decoded.trees.iter().map(String::as_str);
+    let reading = |(decoder, ends): (&Decoder, &Vec<u32>)| Reading {
+        ends: ends.clone(),
+        tree: decoder
+            .gives_trees()
+            .then(|| trees.next())
+            .flatten()
+            .map(|tree| if analysed { tree } else { NO_TREE }),
+        log_probability: analysed.then_some(decoded.log_z),
+        analysed,
+    };
+    decoders.iter().zip(&decoded.segmentations).map(reading).collect()
+}
+
+/// The decodings of a corpus as they grow, line by line.
+struct Written {
+    decodings: Vec<Decoding>,
+    /// By decoding, whether it has trees.
+    has_trees: Vec<bool>,
+    gaps: Gaps,
+}
+
+impl Written {
+    /// No lines yet, of decodings with these names, the first of which are by `decoders`.
+    fn new(names: &[&'static str], decoders: &[Decoder], folder: &Path) -> Result<Written> {
+        let decoding = |&name| -> Result<Decoding> {
+            let [segmentations, mut table, trees] = std::array::from_fn(|_| Lines::new_in(folder));
+            table.push(Row::HEADER)?;
+            Ok(Decoding { name, segmentations, table, trees })
+        };
+        let has_trees = |(at, &name): (usize, &&str)| {
+            decoders.get(at).map_or(name == SAMPLE_AVERAGE, |decoder| decoder.gives_trees())
+        };
+        Ok(Written {
+            decodings: names.iter().map(decoding).collect::<Result<_>>()?,
+            has_trees: names.iter().enumerate().map(has_trees).collect(),
+            gaps: Gaps::default(),
+        })
+    }
+
+    /// Adds the sentence at a position of `corpus`, as each decoding reads it, after the empty lines before it. Returns its
+    /// segmentations.
+    fn sentence(
+        &mut self,
+        corpus: &Corpus,
+        at: usize,
+        readings: &[Reading<'_>],
+        status: Status,
+    ) -> Result<Vec<String>> {
+        let line = corpus.lines[at];
+        self.empty_before(line)?;
+        let gold = corpus.gold_line(at);
+        let mut segmentations = Vec::with_capacity(readings.len());
+        for (decoding, reading) in self.decodings.iter_mut().zip(readings) {
+            let segmentation = corpus.line(at, &reading.ends);
+            decoding.segmentations.push(&segmentation)?;
+            reading.tree.map_or(Ok(()), |tree| decoding.trees.push(tree))?;
+            let row = Row {
+                line,
+                gold: gold.as_deref(),
+                predicted: reading.analysed.then_some(&segmentation),
+                log_probability: reading.log_probability,
+                status: if reading.analysed { status } else { Status::NoAnalysis },
+            };
+            decoding.table.push(&row.to_string())?;
+            segmentations.push(segmentation);
+        }
+        Ok(segmentations)
+    }
+
+    /// Writes a sentence that is not trained on, which no sample has. A skipped one is not `decoded`.
+    fn held_out(
+        &mut self,
+        corpus: &Corpus,
+        at: usize,
+        decoded: Option<&Decoded>,
+        decoders: &[Decoder],
+    ) -> Result<()> {
+        let whole = || vec![corpus.sentences[at].len() as u32];
+        let skipped = |decoder: &Decoder| Reading {
+            ends: whole(),
+            tree: decoder.gives_trees().then_some(NO_TREE),
+            log_probability: None,
+            analysed: false,
+        };
+        let mut readings = match decoded {
+            Some(decoded) => readings(decoders, decoded),
+            None => decoders.iter().map(skipped).collect(),
+        };
+        for &has_tree in &self.has_trees[decoders.len()..] {
+            let tree = has_tree.then_some(NO_TREE);
+            readings.push(Reading { ends: whole(), tree, log_probability: None, analysed: false });
+        }
+        self.sentence(corpus, at, &readings, Status::HeldOut).map(drop)
+    }
+
+    /// Adds the empty lines before `line`.
+    fn empty_before(&mut self, line: u32) -> Result<()> {
+        for line in self.gaps.before(line) {
+            for (decoding, &has_trees) in self.decodings.iter_mut().zip(&self.has_trees) {
+                decoding.segmentations.push("")?;
+                decoding.table.push(&Row::empty(line).to_string())?;
+                if has_trees {
+                    decoding.trees.push("")?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The decodings of all lines of a corpus.
+    fn finish(mut self, n_lines: u32) -> Result<Vec<Decoding>> {
+        self.empty_before(n_lines + 1)?;
+        Ok(self.decodings)
+    }
+}
