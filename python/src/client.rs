@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 
 use anyhow::{Result, anyhow};
-use cli::commands::remote::{Jobs, Refused, Way, runtime};
-use cli::commands::submit::{Wishes, send};
-use cli::commands::{fetch, logs};
+use client::connection::{Jobs, Refused, Way, runtime};
+use client::submit::{Wishes, send};
+use client::{fetch, logs};
 use parking_lot::Mutex;
 use proto::tls::{ClientTls, IdentityFiles};
 use proto::token::Token;

@@ -2,7 +2,7 @@
 //!
 //! - *texts*: [`human`] (formatting of numbers), [`nearest`] (the known name that a misspelt one is nearest to), [`streams`] (standard output and
 //!   error);
-//! - *files*: [`atomic_write`] (files written under a temporary name and renamed), [`sealed`] (files with a checksum), [`store`] (folders and
+//! - *files*: [`atomic_write`] (files written under a temporary name and renamed), [`paths`] (those that others send), [`sealed`] (files with a checksum), [`store`] (folders and
 //!   object stores), [`faults`] (faults of storage, for tests);
 //! - [`clock`].
 
@@ -13,6 +13,8 @@ pub mod nearest;
 pub mod streams;
 
 pub mod atomic_write;
+
+pub mod paths;
 
 pub mod clock;
 

@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use basics::faults;
+use basics::paths::is_safe;
 use basics::store::Store;
 use blake3::Hash;
 use fleet::access;
@@ -34,7 +35,7 @@ use super::record::{Input, JobId, Millis, Record};
 use super::records::Records;
 use super::remote::{Remote, file_name};
 use super::view::JobView;
-use crate::job_process::folder::{JOB, RESULTS, inputs_in, is_safe};
+use crate::job_process::folder::{JOB, RESULTS, inputs_in};
 
 /// Files of a result, as in [`JobStore::list`], and their checksums by path.
 pub type Published = (Vec<(String, u64)>, BTreeMap<String, String>);

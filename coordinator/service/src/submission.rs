@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use basics::paths::{MAX_PATH, is_safe};
 use fleet::access::Identity;
 
 use super::job_log::JobLog;
 use super::job_store::log_in;
 use super::record::{Input, JobId, Millis, PRIORITIES, Record, State, View};
 use super::{Limits, Problem, Service, now};
-use crate::job_process::folder::{MAX_PATH, is_safe};
 
 /// Largest job file, in bytes.
 pub(super) const MAX_JOB: usize = 1 << 20;

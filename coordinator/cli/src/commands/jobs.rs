@@ -3,12 +3,13 @@
 use anyhow::Result;
 use basics::human::{duration, table};
 use basics::streams;
+use client::connection::Jobs;
 use proto::v1;
 use service::status::WAITING;
 use tonic::Status;
 
 use super::Answer;
-use super::remote::{Jobs, Reach};
+use super::remote::Reach;
 
 /// Arguments of `jobs`.
 #[derive(clap::Args, Debug)]

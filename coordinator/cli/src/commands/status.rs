@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::Result;
 use basics::human::{duration, kilobytes, table};
 use basics::streams;
+use client::connection::runtime;
 use proto::v1;
 use proto::v1::status_client::StatusClient;
 use service::status::WAITING;
@@ -12,7 +13,7 @@ use tonic::Request;
 
 use super::Answer;
 use super::jobs::how_far;
-use super::remote::{Reach, runtime};
+use super::remote::Reach;
 
 /// Timeout of the call.
 const WITHIN: Duration = Duration::from_secs(10);
