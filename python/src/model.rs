@@ -6,7 +6,6 @@ use std::process;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
-use cli::commands::inspect::inspect;
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -21,6 +20,7 @@ use shared::models::dmv::heads::flat;
 use shared::models::dmv::nouns;
 use shared::models::latent::parse;
 use training::decoding::Decoding;
+use training::inspection::inspect;
 use training::model::{self, SavedModel};
 use training::row::Status;
 

@@ -19,8 +19,7 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use cli::commands::train::FleetOptions;
-use fleet::Handle;
+use fleet::{FleetConfig, Handle, MEMORY};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -56,11 +55,19 @@ pub struct Run {
 struct Shared {
     job: Job,
     /// Threads that compute, and memory.
-    options: FleetOptions,
+    options: Threads,
     /// Called with each round, as JSON, on the run's thread.
     callback: Option<Py<PyAny>>,
     state: Mutex<State>,
     changed: Condvar,
+}
+
+/// The threads of a run.
+struct Threads {
+    /// Their number; none for one for each core.
+    n: Option<u16>,
+    /// Bytes for forests.
+    memory: usize,
 }
 
 struct State {
@@ -158,7 +165,8 @@ impl Run {
             _ => Earlier::Refuse,
         };
         logging::start(py)?;
-        let options = FleetOptions { workers, memory, ..FleetOptions::default() };
+        let memory = memory.map_or(MEMORY, |mebibytes| (mebibytes as usize) << 20);
+        let options = Threads { n: workers, memory };
         let state = State {
             stage: Stage::Reading,
             rounds: Vec::new(),
@@ -394,7 +402,8 @@ impl Shared {
             return self.earlier_result();
         }
         let inputs = Inputs::load(&self.job)?;
-        let own = run.start_fleet(self.options.config()?, self.options.memory())?;
+        let own =
+            run.start_fleet(FleetConfig::local(self.options.n, self.options.memory), self.options.memory)?;
         let handle = own.fleet().handle();
         let mut state = self.state();
         if state.is_stopped {

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cli::commands::segment::model;
-use cli::commands::segment::reading::ReadingOptions;
-use cli::commands::segment::sampling::Sampling;
-use cli::commands::segment::text::Text;
-use proto::log::Form;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use segment::keys::Keys;
+use segment::model::model;
+use segment::sampling::Sampling;
+use segment::text::Text;
 use shared::data::corpus::sniff::Contents;
+use training::events::All;
 
 use crate::arguments::count;
 use crate::error::exception;
@@ -18,7 +18,7 @@ use crate::wait::{detached, interruptible};
 
 /// The text at `path` as these assignments of keys say.
 fn read(path: &Path, set: Vec<String>) -> anyhow::Result<Text> {
-    Text::read(path, Contents::Utterances, &ReadingOptions { set, ..ReadingOptions::default() })
+    Text::read(path, Contents::Utterances, &Keys::new(set)?)
 }
 
 /// Writes the corpus and the job of a text to the folder `dir`, and returns the path of the job file and what there is to know about the text.
@@ -50,10 +50,9 @@ pub fn segment_job(
     let seconds = seconds.map_err(|_| PyValueError::new_err("seconds must be a positive number"))?;
     interruptible(py, move || {
         let text = read(&text, set)?;
-        let sampling =
-            Sampling { chains, sweeps, seconds, seed, workers, quiet: true, ..Sampling::default() };
-        let model = model(&text, &grammar, &vowels, &sampling, Form::Text)?;
-        Ok((sampling.write_job(&text, &model, &dir, Form::Text)?, text.notices))
+        let sampling = Sampling { chains, sweeps, seconds, seed, workers, overwrite: false };
+        let model = model(&text, &grammar, &vowels, &sampling, &mut All(Vec::new()))?;
+        Ok((sampling.write_job(&text, &model, &dir, &mut All(Vec::new()))?, text.notices))
     })
 }
 

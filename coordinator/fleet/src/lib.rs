@@ -101,6 +101,20 @@ pub struct FleetConfig {
     pub expulsions: Expulsions,
 }
 
+impl FleetConfig {
+    /// Threads of this process alone: so many, or one for each core, with so many bytes for forests.
+    pub fn local(threads: Option<u16>, memory: usize) -> FleetConfig {
+        let defaults = FleetConfig::default();
+        let local_workers = threads.map_or(defaults.local_workers, usize::from);
+        FleetConfig { local_workers, room: FleetConfig::room_beside(memory), ..defaults }
+    }
+
+    /// [`FleetConfig::room`] beside so many bytes for forests: a small memory still has room for a few answers.
+    pub fn room_beside(memory: usize) -> usize {
+        memory.clamp(ROOM / 8, ROOM)
+    }
+}
+
 impl Default for FleetConfig {
     fn default() -> FleetConfig {
         let timeouts = Timeouts::default();

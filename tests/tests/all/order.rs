@@ -18,14 +18,15 @@ fn sources(of: &str) -> PathBuf {
 }
 
 /// Crates whose modules are declared in the order of use.
-const ORDERED: [&str; 3] = ["shared", "coordinator/basics", "coordinator/training"];
+const ORDERED: [&str; 4] = ["shared", "coordinator/basics", "coordinator/training", "coordinator/segment"];
 
 /// Crates without cycles of modules. That there are none of crates is Cargo's law.
-const CRATES: [&str; 7] = [
+const CRATES: [&str; 8] = [
     "shared",
     "coordinator/basics",
     "coordinator/fleet",
     "coordinator/training",
+    "coordinator/segment",
     "coordinator/service",
     "coordinator/client",
     "coordinator/cli",

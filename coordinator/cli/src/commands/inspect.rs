@@ -4,12 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use basics::streams::Stdout;
-use serde::Serialize;
-use shared::data::corpus::Unit;
-use shared::data::treebank::ROOT;
-use shared::grammar::{Grammar, SymbolId};
-use shared::models::Trained;
-use training::model::{self, Entry, SavedModel};
+use training::inspection::{Inspection, inspect};
+use training::model::{Entry, SavedModel};
 
 use super::Answer;
 
@@ -29,34 +25,6 @@ pub struct Args {
     pub json: bool,
 }
 
-/// The learned parameters of a model, for display.
-#[derive(Serialize)]
-pub struct Inspection<'a> {
-    nonterminals: usize,
-    terminals: usize,
-    rules: usize,
-    start: &'a str,
-    segments: Vec<&'a str>,
-    unit: Unit,
-    parameters_sha256: String,
-    sticks: Vec<Stick<'a>>,
-    /// Number of subtypes of every label, with latent annotations.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    subtypes: Option<usize>,
-}
-
-#[derive(Serialize)]
-struct Stick<'a> {
-    nonterminal: &'a str,
-    strings: usize,
-    /// Hyper-parameters of an adapted nonterminal.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    discount: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    concentration: Option<f64>,
-    top: Vec<Entry>,
-}
-
 /// Shows a model.
 pub fn run(args: &Args) -> Result<Answer> {
     let saved = SavedModel::load(&args.model)?;
@@ -69,50 +37,6 @@ pub fn run(args: &Args) -> Result<Answer> {
     }
     out.flush()?;
     Ok(Answer::Yes)
-}
-
-/// Describes a model, with so many strings of each adapted nonterminal, the most used first.
-pub fn inspect(saved: &SavedModel, top: usize) -> Inspection<'_> {
-    let parameters_sha256 = model::parameters_sha256(&saved.model);
-    let model = match &saved.model {
-        Trained::Grammar(model) => model,
-        Trained::Treebank(latent) => {
-            let rules = &latent.rules;
-            return Inspection {
-                nonterminals: rules.labels.len(),
-                terminals: rules.words.len(),
-                rules: rules.rules.len(),
-                start: ROOT,
-                segments: Vec::new(),
-                unit: saved.unit,
-                parameters_sha256,
-                sticks: Vec::new(),
-                subtypes: Some(latent.n_subtypes),
-            };
-        }
-    };
-    let nonterminals = model.grammar.n_nonterminals as usize;
-    let sticks = model.lexicon.sticks.iter().enumerate().map(|(at, strings)| {
-        let stick = model.adaptor().map(|params| &params.sticks[at]);
-        Stick {
-            nonterminal: model.grammar.name(strings.symbol),
-            strings: stick.map_or(strings.strings.len(), |stick| stick.order.len()),
-            discount: stick.map(|stick| stick.discount),
-            concentration: stick.map(|stick| stick.concentration),
-            top: model::top(saved, at, top),
-        }
-    });
-    Inspection {
-        nonterminals,
-        terminals: model.grammar.symbols.len() - nonterminals,
-        rules: model.grammar.rules.len(),
-        start: model.grammar.name(Grammar::START),
-        segments: model.segments.iter().map(|&symbol: &SymbolId| model.grammar.name(symbol)).collect(),
-        unit: saved.unit,
-        parameters_sha256,
-        sticks: sticks.collect(),
-        subtypes: None,
-    }
 }
 
 fn print(inspection: &Inspection<'_>, out: &mut Stdout) -> Result<()> {

@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use proto::log::Form;
+use segment::effort::Effort;
+use segment::sampling::{self, ModelFile};
 use shared::data::corpus::sniff::Contents;
 use training::input;
 
 use super::Answer;
-use super::segment::effort::Effort;
 use super::segment::given_text;
 use super::segment::reading::ReadingOptions;
-use super::segment::sampling::{self, ModelFile, Sampling};
+use super::segment::sampling::SamplingOptions;
 
 /// Arguments of `morphemes`.
 #[derive(clap::Args, Debug)]
@@ -44,7 +45,7 @@ pub struct Args {
     reading: ReadingOptions,
     /// Chains and results
     #[command(flatten)]
-    sampling: Sampling,
+    sampling: SamplingOptions,
 }
 
 /// Runs the command.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use basics::streams;
 use fleet::access::Access;
-use fleet::{FleetConfig, Listen, MEMORY, ROOM};
+use fleet::{FleetConfig, Listen, MEMORY};
 use proto::log::Form;
 use proto::tls::{IdentityFiles, ServerTls};
 use proto::token::Token;
@@ -201,8 +201,7 @@ impl FleetOptions {
             dead_after,
             lease_deadline: self.lease_deadline.unwrap_or(defaults.lease_deadline),
             audit: self.audit.unwrap_or(defaults.audit),
-            // A small memory still has room for a few answers.
-            room: self.memory().clamp(ROOM / 8, ROOM),
+            room: FleetConfig::room_beside(self.memory()),
             ..defaults
         })
     }

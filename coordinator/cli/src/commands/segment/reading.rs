@@ -1,14 +1,11 @@
-//! Options about the text of `segment` and `morphemes`: how its lines are read, how they are cleaned, and further keys of the job.
-//!
-//! Every option is a key of a job file. In: the options. Out: the table `[corpus]` with which the text is read, checked as that of a job; and the
-//! assignments of the keys that its job has as well.
+//! Options about the text of `segment` and `morphemes`: how its lines are read, how they are cleaned, and further keys of the job. Every option is a
+//! key of a job file.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
+use segment::keys::Keys;
 use shared::data::corpus::Unit;
-use shared::data::corpus::sniff::{Given, Reading};
-use training::job::{CorpusTable, Job};
 
 use crate::commands::eval::unit_parser;
 
@@ -57,17 +54,9 @@ pub struct ReadingOptions {
     pub set: Vec<String>,
 }
 
-/// Keys of `[corpus]` that are of the user's text, and not of the file that is written for the job.
-const OF_TEXT: [&str; 7] =
-    ["unit", "layout", "column", "counts", "phone_separator", "syllable_separator", "word_separator"];
-
-/// Keys that the commands have an argument for.
-const OF_COMMAND: [(&str, &str); 2] =
-    [("corpus.path", "the text is the argument"), ("output.dir", "the folder is --out")];
-
 impl ReadingOptions {
     /// All options as assignments of keys, those of `--set` last.
-    fn assignments(&self) -> Result<Vec<String>> {
+    pub fn keys(&self) -> Result<Keys> {
         let digraphs = self.digraphs.as_ref().map(|digraphs| {
             toml::Value::from(digraphs.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
         });
@@ -90,49 +79,6 @@ impl ReadingOptions {
         ];
         let assigned = |(key, value): (&str, Option<toml::Value>)| Some(format!("corpus.{key}={}", value?));
         let options = keys.into_iter().filter_map(assigned);
-        for (key, instead) in OF_COMMAND {
-            if self.set.iter().any(|set| key_of(set) == key) {
-                bail!("--set {key}: {instead}");
-            }
-        }
-        let mut assignments: Vec<String> = options.chain(self.set.iter().cloned()).collect();
-        let sets = |key: &str| assignments.iter().any(|set| key_of(set) == key);
-        if sets("corpus.phone_separator") && !sets("corpus.unit") {
-            assignments.push("corpus.unit=token".to_owned());
-        }
-        Ok(assignments)
+        Keys::new(options.chain(self.set.iter().cloned()).collect())
     }
-
-    /// The table with which the text is read, and what it leaves to be found.
-    pub fn table(&self) -> Result<(CorpusTable, Given)> {
-        let assignments = self.assignments()?;
-        let of_corpus: Vec<String> =
-            assignments.iter().filter(|set| set.trim().starts_with("corpus.")).cloned().collect();
-        let any = "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"text\"\nunit = \"grapheme\"\n";
-        let table = Job::parse(any, "the command line", Path::new(""), &of_corpus)?.corpus;
-        let is_set = |key: &&str| of_corpus.iter().any(|set| key_of(set) == format!("corpus.{key}"));
-        let [unit, layout @ ..] = &OF_TEXT;
-        Ok((table, Given { unit: is_set(unit), layout: layout.iter().any(is_set) }))
-    }
-
-    /// Assignments of keys of the job that is written.
-    pub fn of_job(&self) -> Result<Vec<String>> {
-        let is_of_job = |set: &String| !OF_TEXT.iter().any(|key| key_of(set) == format!("corpus.{key}"));
-        Ok(self.assignments()?.into_iter().filter(is_of_job).collect())
-    }
-}
-
-/// The key of an assignment.
-fn key_of(assignment: &str) -> &str {
-    assignment.split('=').next().unwrap_or_default().trim()
-}
-
-/// The reading of a table.
-pub fn reading(table: &CorpusTable, given: Given) -> Reading {
-    Reading { layout: table.layout(), unit: given.unit.then_some(table.unit) }
-}
-
-/// The unit of a text that is of `unit` by the command line: characters are kept with their marks.
-pub fn with_marks(unit: Unit) -> Unit {
-    if unit == Unit::Char { Unit::Grapheme } else { unit }
 }

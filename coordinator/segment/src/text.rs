@@ -1,7 +1,7 @@
 //! The text of `segment`: symbols, and lines that go back to the form in which they came.
 //!
 //! A symbol is a grapheme (a character with its combining marks and joiners), or a token. The format of the lines is looked at before they are
-//! read ([`shared::data::corpus::sniff`]). Nothing else is changed unless options say so: phonemic transcriptions use upper case, digits and punctuation
+//! read ([`shared::data::corpus::sniff`]). Nothing else is changed unless keys say so: phonemic transcriptions use upper case, digits and punctuation
 //! for sounds.
 //!
 //! Law: without spaces, a segmented line is the sentence of its line without spaces, with the columns or the speaker beside it; an empty line stays
@@ -18,8 +18,8 @@ use training::input;
 use training::input::format::{self, OpenText};
 use training::metrics::MBR_VOTE;
 
-use super::effort::work;
-use super::reading::{self, ReadingOptions};
+use crate::effort::work;
+use crate::keys::{self, Keys};
 
 /// Symbols of a sentence of a [`Text::part`] at most: more than [`LONG_SENTENCE`](shared::forest::build::LONG_SENTENCE), beyond which work is proportional.
 const LONGEST_OF_PART: usize = 384;
@@ -38,17 +38,17 @@ pub struct Text {
 }
 
 impl Text {
-    /// Reads the text at `path` as its format and the options say; `-` is standard input.
+    /// Reads the text at `path` as its format and the keys say; `-` is standard input.
     ///
     /// # Errors
     /// [`format::Ambiguous`] and [`shared::data::corpus::ReadError`] among others.
-    pub fn read(path: &Path, contents: Contents, options: &ReadingOptions) -> Result<Text> {
-        let (table, given) = options.table()?;
+    pub fn read(path: &Path, contents: Contents, keys: &Keys) -> Result<Text> {
+        let (table, given) = keys.table()?;
         let text = OpenText::open(path)?;
-        let (reading, findings) = text.look(contents, given, &reading::reading(&table, given))?;
+        let (reading, findings) = text.look(contents, given, &keys::reading(&table, given))?;
         let mut notices: Vec<String> =
             findings.iter().map(|finding| format::found(&text.name, finding)).collect();
-        let unit = reading.unit.map_or(Unit::Grapheme, reading::with_marks);
+        let unit = reading.unit.map_or(Unit::Grapheme, keys::with_marks);
         let is_transcript = reading.layout.lines == LineKind::Chat;
         let (mut corpus, end) = text.read(&Options { unit, layout: reading.layout, ..table.options() })?;
         // Notices about gold and empty lines come with training.
@@ -63,7 +63,7 @@ impl Text {
         if unit == Unit::Grapheme && corpus.symbols.iter().all(|symbol| symbol.chars().count() == 1) {
             corpus.unit = Unit::Char;
         }
-        Ok(Text { corpus, n_lines: end.n_lines, is_transcript, assignments: options.of_job()?, notices })
+        Ok(Text { corpus, n_lines: end.n_lines, is_transcript, assignments: keys.of_job(), notices })
     }
 
     /// Number of symbols of all sentences.
@@ -192,7 +192,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let lines: String = lengths.iter().map(|&n| "ab".repeat(n).split_off(n) + "\n").collect();
         std::fs::write(file.path(), lines).unwrap();
-        Text::read(file.path(), Contents::Utterances, &ReadingOptions::default()).unwrap()
+        Text::read(file.path(), Contents::Utterances, &Keys::default()).unwrap()
     }
 
     proptest! {

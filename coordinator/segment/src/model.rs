@@ -1,0 +1,163 @@
+//! The model of a text: grammars by name, or those that trials choose.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail, ensure};
+use basics::clock;
+use shared::grammar::auto::Auto;
+use training::choice::{self, Choice, SIMPLER};
+use training::events::{Observer, RunEvent};
+use training::job::{CorpusTable, ModelTable};
+
+use crate::effort::Effort;
+use crate::sampling::{self, ModelFile, Sampling};
+use crate::text::Text;
+use crate::time_limit::within;
+
+/// The choice of a grammar by the text.
+pub const AUTO: &str = "auto";
+
+/// A limit beyond the time of any trial.
+const FOREVER: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+
+/// The model of a text with these grammars and vowels; if vowels are not given, training finds them. The time of trials is in
+/// [`ModelFile::spent`].
+pub fn model(
+    text: &Text,
+    names: &[String],
+    vowels: &str,
+    sampling: &Sampling,
+    observer: &mut dyn Observer,
+) -> Result<ModelFile> {
+    let vowels = vowels.trim();
+    let keys = if vowels.is_empty() { Vec::new() } else { vec![("vowels", vowels.to_owned())] };
+    let names: Vec<&str> = names.iter().map(|name| name.trim()).collect();
+    let begun = clock::now();
+    let (mut grammars, effort, reason, simpler): (Vec<Auto>, Effort, Option<String>, Vec<Auto>) =
+        match names[..] {
+            [AUTO] => {
+                let Choice { grammar, voter, reason } = choose(text, vowels, sampling, observer)?;
+                let effort = match voter {
+                    Some(_) => Effort { chains: 2, voter_chains: Some(1), sweeps: sweeps(text) },
+                    None => SHORT,
+                };
+                let grammars = std::iter::once(grammar).chain(voter).collect();
+                (grammars, effort, Some(reason), SIMPLER.to_vec())
+            }
+            _ => {
+                let grammars = names.iter().map(|name| sampling::grammar(name)).collect::<Result<_>>()?;
+                (grammars, Effort { chains: 2, voter_chains: None, sweeps: sweeps(text) }, None, Vec::new())
+            }
+        };
+    let spent = clock::now().saturating_sub(begun);
+    ensure!(!grammars.is_empty(), "--grammar: name a grammar, or auto");
+    let (grammar, voters) = (grammars.remove(0), grammars);
+    if let Some(at) =
+        (0..voters.len()).find(|&at| voters[at] == grammar || voters[..at].contains(&voters[at]))
+    {
+        bail!("--grammar: {} is there twice; name each grammar once", voters[at]);
+    }
+    Ok(ModelFile { grammar, voters, simpler, effort, cascade: 0, reason, spent, keys, files: Vec::new() })
+}
+
+/// The choice of grammars for a text, by trials on a fleet of their own. They take less than half of the time, if it is limited.
+fn choose(text: &Text, vowels: &str, sampling: &Sampling, observer: &mut dyn Observer) -> Result<Choice> {
+    let table = CorpusTable { unit: text.corpus().unit, ..CorpusTable::default() };
+    let model = ModelTable { vowels: vowels.to_owned(), ..ModelTable::default() };
+    let (limit, share) = match sampling.seconds {
+        Some(seconds) => (seconds / 2, (seconds.as_secs_f64() / SECONDS_OF_TRIALS).min(1.0)),
+        None => (FOREVER, 1.0),
+    };
+    let choice = within(limit, sampling.fleet(), |fleet| {
+        let choice = choice::choose(text.corpus(), &table, &model, share, fleet, observer)?;
+        match sampling.seconds {
+            // The grammars are measured.
+            Some(_) => Ok(choice),
+            None => choice.of_able(text.corpus(), &table, &model, fleet),
+        }
+    })?;
+    let choice = choice.unwrap_or_else(|| Choice {
+        grammar: SIMPLER[0],
+        voter: None,
+        reason: format!("trials take longer than half of --seconds {}", limit.as_secs_f64() * 2.0),
+    });
+    observer.on(&RunEvent::Notice(&choice.reason))?;
+    Ok(choice)
+}
+
+/// Time in seconds from which on trials do their usual work, some ten seconds at most; shorter times have trials of a part of it.
+const SECONDS_OF_TRIALS: f64 = 40.0;
+
+/// The number of sweeps of a chain: about as many symbols are read in all, whatever the length of the text.
+fn sweeps(text: &Text) -> u32 {
+    (SYMBOLS_OF_CHAIN / text.length().max(1)).clamp(FEWEST_SWEEPS, MOST_SWEEPS) as u32
+}
+
+/// Symbols that all sweeps of a chain read; 125 sweeps of 96,000 symbols, two minutes of computing for three chains.
+const SYMBOLS_OF_CHAIN: usize = 12_000_000;
+const FEWEST_SWEEPS: usize = 40;
+const MOST_SWEEPS: usize = 200;
+/// More and shorter chains, for texts of many symbols.
+const SHORT: Effort = Effort { chains: 4, voter_chains: None, sweeps: 50 };
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::time::Duration;
+
+    use shared::data::corpus::sniff::Contents;
+    use training::events::All;
+    use training::job::{GrammarSource, Job};
+
+    use super::*;
+    use crate::keys::Keys;
+
+    fn text() -> Text {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(&file, "abab\nba\nab\n").unwrap();
+        Text::read(file.path(), Contents::Utterances, &Keys::default()).unwrap()
+    }
+
+    /// The model of [`text`] with a grammar of that name.
+    fn model_of(name: &str, sampling: &Sampling) -> ModelFile {
+        model(&text(), &[name.to_owned()], "a", sampling, &mut All(Vec::new())).unwrap()
+    }
+
+    #[test]
+    fn trials_are_part_of_the_time_spent() {
+        let sampling = Sampling { workers: Some(1), ..Sampling::default() };
+        let [chosen, named] = [AUTO, "unigram"].map(|name| model_of(name, &sampling));
+        assert!(chosen.reason.is_some() && chosen.voters.len() == 1);
+        assert!(chosen.spent > named.spent, "{:?} {:?}", chosen.spent, named.spent);
+    }
+
+    /// The grammar, restarts and sweeps of the job of the text, with that time of which `spent` is over.
+    fn effort(seconds: Duration, spent: Duration, simpler: &[Auto]) -> Result<(GrammarSource, usize, usize)> {
+        let sampling = Sampling { seconds: Some(seconds), workers: Some(1), ..Sampling::default() };
+        let dir = tempfile::tempdir().unwrap();
+        let model = ModelFile { spent, simpler: simpler.to_vec(), ..model_of("colloc-syllable", &sampling) };
+        let job =
+            Job::load(&sampling.write_job(&text(), &model, dir.path(), &mut All(Vec::new()))?, &[]).unwrap();
+        let inference = &job.points[0].inference;
+        Ok((job.model.grammar, inference.restarts, inference.max_rounds))
+    }
+
+    #[test]
+    fn time_without_limits_is_for_the_largest_effort() {
+        let largest = (GrammarSource::Auto(Auto::COLLOC_SYLLABLE), 16, 10_000);
+        assert_eq!(effort(Duration::from_secs(1_000_000), Duration::ZERO, &[]).unwrap(), largest);
+    }
+
+    #[test]
+    fn a_time_that_is_over_is_a_trial_or_a_refusal_with_the_longest_line() {
+        let seconds = Duration::from_secs(10);
+        let trial = (GrammarSource::Auto(Auto::UNIGRAM), 1, 2);
+        assert_eq!(effort(seconds, seconds, &SIMPLER).unwrap(), trial);
+        let refused = effort(seconds, seconds, &[]).unwrap_err().to_string();
+        assert_eq!(
+            refused,
+            "--seconds 10: too short for colloc-syllable and this text, the longest line of which, 1, has 4 symbols; give more \
+             seconds, or split long lines"
+        );
+    }
+}
