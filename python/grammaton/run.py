@@ -166,11 +166,11 @@ def train(
     if callback is not None and not callable(callback):
         raise TypeError(f"callback must be a function, found {callback!r}")
     folder = Folder(dir)
-    told = None if callback is None else _Callback(callback)
+    wrapped = None if callback is None else _Callback(callback)
     earlier = "resume" if resume else "overwrite" if overwrite else "refuse"
     with _new_files_go_on_failure(folder.path, "corpus.txt", "grammar.gr"):
         keys = job_keys(corpus, grammar, {"method": method, **keys}, folder.path, earlier)
-        return Run(_lib.Run.start(keys, earlier=earlier, workers=workers, memory=memory, callback=told, folder=folder), folder)
+        return Run(_lib.Run.start(keys, earlier=earlier, workers=workers, memory=memory, callback=wrapped, folder=folder), folder)
 
 
 def segment(

@@ -72,7 +72,7 @@ impl Client {
     ) -> PyResult<String> {
         let wishes = Wishes { name, priority, max_workers, idempotency_key };
         let way = self.0.clone();
-        told(py, move || {
+        without_lock(py, move || {
             let job = Job::load(&file, &[])?;
             json(&runtime()?.block_on(send(&way, job, &file, wishes))?.0)
         })
@@ -111,13 +111,13 @@ impl Client {
     /// Downloads the results of a job to a folder.
     fn fetch(&self, py: Python<'_>, id: u64, dir: PathBuf, overwrite: bool) -> PyResult<()> {
         let way = self.0.clone();
-        told(py, move || runtime()?.block_on(fetch::download(&way, id, &dir, overwrite)).map(drop))
+        without_lock(py, move || runtime()?.block_on(fetch::download(&way, id, &dir, overwrite)).map(drop))
     }
 
     /// The lines of a job's log so far, as JSON.
     fn logs(&self, py: Python<'_>, id: u64) -> PyResult<String> {
         let way = self.0.clone();
-        told(py, move || {
+        without_lock(py, move || {
             let mut lines = Vec::new();
             let mut keep = |line: &v1::LogLine| {
                 lines.push(line.clone());
@@ -158,7 +158,7 @@ impl Client {
         call: impl AsyncFnOnce(&mut Jobs) -> Result<T, Status> + Send + 'static,
     ) -> PyResult<String> {
         let way = self.0.clone();
-        told(py, move || json(&runtime()?.block_on(way.ask(call))?))
+        without_lock(py, move || json(&runtime()?.block_on(way.ask(call))?))
     }
 }
 
@@ -189,7 +189,10 @@ fn json(value: &impl Serialize) -> Result<String> {
 }
 
 /// Calls without the interpreter lock; the exception says what the service refused.
-fn told<T: Send + 'static>(py: Python<'_>, call: impl FnOnce() -> Result<T> + Send + 'static) -> PyResult<T> {
+fn without_lock<T: Send + 'static>(
+    py: Python<'_>,
+    call: impl FnOnce() -> Result<T> + Send + 'static,
+) -> PyResult<T> {
     interruptible(py, move || Ok(call()))?.map_err(|error| refused(py, error))
 }
 

@@ -78,7 +78,7 @@ struct State {
     notices: Vec<String>,
     /// Whether the run is to wait after its next round.
     is_paused: bool,
-    /// Whether it has been told to stop.
+    /// Whether it is to stop.
     is_stopped: bool,
     /// The way to stop it; none before the fleet has started.
     handle: Option<Handle>,
@@ -389,7 +389,7 @@ impl Shared {
             // With the interpreter lock, so that the temporary folder of a run that was dropped is removed at once.
             Python::try_attach(|_| drop(folder));
             shared.end(trained.unwrap_or_else(|_| {
-                Err(anyhow::anyhow!("internal error: the run panicked, as told above; please report it"))
+                Err(anyhow::anyhow!("internal error: the run panicked, as printed above; please report it"))
             }));
         };
         thread.spawn(body).map(drop)

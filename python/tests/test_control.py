@@ -253,7 +253,7 @@ def test_a_callback_that_raises_stops_a_run_that_is_to_be_paused(corpus: Path) -
 
 def test_a_callback_may_stop_its_run_but_not_wait_for_it(corpus: Path, undisturbed: str) -> None:
     runs: list[grammaton.Run] = []
-    told: list[str] = []
+    errors: list[str] = []
     begun = threading.Event()
 
     def callback(round: dict[str, Any]) -> None:
@@ -262,14 +262,14 @@ def test_a_callback_may_stop_its_run_but_not_wait_for_it(corpus: Path, undisturb
             try:
                 call()
             except RuntimeError as error:
-                told.append(str(error))
+                errors.append(str(error))
         runs[0].stop()
 
     runs.append(grammaton.train(corpus, **JOB, callback=callback))
     begun.set()
     with pytest.raises(grammaton.Stopped):
         runs[0].result()
-    assert len(told) == 3 and all("a callback cannot wait for its own run" in text for text in told)
+    assert len(errors) == 3 and all("a callback cannot wait for its own run" in text for text in errors)
     while True:
         # Each start ends after a round.
         runs[0].resume()
@@ -312,17 +312,17 @@ def test_a_dropped_run_leaves_no_temporary_folder(corpus: Path, tmp_path: Path) 
 
 
 def _in_child(run: grammaton.Run, model: grammaton.Model, parses: Any, corpus: Path, answers: Any) -> None:
-    told: list[str] = []
+    errors: list[str] = []
     calls = (lambda: run.state, run.stop, run.result, lambda: next(iter(run)), lambda: grammaton.train(corpus, **JOB), lambda: next(parses))
     for call in calls:
         try:
             call()
-            told.append("nothing")
+            errors.append("nothing")
         except RuntimeError as error:
-            told.append(str(error))
+            errors.append(str(error))
     assert model.inspect()["sticks"] and model.strings("Word")
-    told.append(next(model.parse(["ab"])).status)
-    answers.put(told)
+    errors.append(next(model.parse(["ab"])).status)
+    answers.put(errors)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -333,11 +333,11 @@ def test_after_a_fork(corpus: Path, undisturbed: str) -> None:
     answers = context.Queue()
     child = context.Process(target=_in_child, args=(run, model, model.parse(["ab"]), corpus, answers))
     child.start()
-    *told, status = answers.get(timeout=120)
+    *errors, status = answers.get(timeout=120)
     child.join(120)
     assert child.exitcode == 0 and status == "ok"
-    assert all("belongs to the process from which this one was forked" in text for text in told[:4])
-    assert 'multiprocessing.get_context("spawn")' in told[4] and "call parse() here" in told[5]
+    assert all("belongs to the process from which this one was forked" in text for text in errors[:4])
+    assert 'multiprocessing.get_context("spawn")' in errors[4] and "call parse() here" in errors[5]
     assert run.result().parameters_sha256 == undisturbed and run.dir.exists()
 
 

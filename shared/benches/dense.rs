@@ -6,7 +6,7 @@
 //!
 //! By default 2,000 sentences of length 10 over 45 words, one word per preterminal and then every word from every
 //! preterminal; 30 nonterminals, 45 preterminals, all 30 · 75 · 75 binary rules, random weights. A round is inside, outside,
-//! expected counts and EM's update; the cheapest of the rounds is told, since others may use the machine as well.
+//! expected counts and EM's update; the cheapest of the rounds is printed, since others may use the machine as well.
 //!
 //! *Multiply-adds* are those of the factored algorithm: children gathered over splits, and the products with the rules, once
 //! inside, once outside and once for the counts. *Rule evaluations* are what a program without the factoring does: an

@@ -6,7 +6,7 @@
 //!
 //! TAGS has a sentence of tags a line. With SENTENCES, the corpus is read again from its beginning until there are as many, for
 //! instance the 7,422 of WSJ10. A round is what the trainer asks, inside–outside and counts, and its update; of runs of ten rounds
-//! the cheapest is told, and the median, since others may use the machine as well. First as it is done, equal sentences once, and then each by itself, as
+//! the cheapest is printed, and the median, since others may use the machine as well. First as it is done, equal sentences once, and then each by itself, as
 //! if they were all different.
 
 use std::path::Path;

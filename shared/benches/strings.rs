@@ -6,7 +6,7 @@
 //!
 //! By default 15,000, 1 and 10 million distinct strings, drawn from a Zipf distribution over 50 symbols, letters of words of up to 20, and
 //! over 20,000, words of phrases of up to 6. Sentences are runs of twenty of these strings, a million symbols together. The cheapest of
-//! three passes is told, since others may use the machine as well.
+//! three passes is printed, since others may use the machine as well.
 
 use std::sync::Arc;
 

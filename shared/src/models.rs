@@ -81,7 +81,7 @@ impl Trained {
 /// Why a trained model does not hold together.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum ModelError {
-    /// The grammar is none.
+    /// The grammar is invalid.
     #[error("its grammar: {0}")]
     Grammar(#[from] Defect),
     /// The strings do not belong to the grammar.

@@ -179,12 +179,12 @@ const CASES: [(&str, Does, Gets); 48] = [
     (
         "another task",
         Tells(|lease, task| right(v1::LeaseId { task: 999, ..lease }, task)),
-        Broke("answer 1.999.0 is to a task that never was"),
+        Broke("answer 1.999.0 is to a task that its batch lacks"),
     ),
     (
         "a batch to come",
         Tells(|lease, task| right(v1::LeaseId { batch: 2, ..lease }, task)),
-        Broke("answer 2.0.0 is to a batch that never was"),
+        Broke("answer 2.0.0 is to a batch that was never submitted"),
     ),
     ("another checksum", Tells(broken), Broke("answer 1.0.0: payload of")),
     (
@@ -221,12 +221,12 @@ const CASES: [(&str, Does, Gets); 48] = [
     ("half a payload, then silence", Tells(|lease, _| vec![head(lease, 60), piece(30)]), Silent),
     ("half a payload, then gone", Acts(|place| Box::pin(gone(place))), Went),
     (
-        "an answer for an attempt that never was",
+        "an answer for an unknown attempt",
         Tells(|lease, task| right(v1::LeaseId { attempt: 7, ..lease }, task)),
         Broke("it answered lease 1.0.7, which was not given to it"),
     ),
     (
-        "a failure for an attempt that never was",
+        "a failure for an unknown attempt",
         Tells(|lease, _| vec![failure(v1::LeaseId { attempt: 9, ..lease }, &"no\nsuch ".repeat(1000))]),
         Broke("it answered lease 1.0.9, which was not given to it"),
     ),

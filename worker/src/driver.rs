@@ -105,7 +105,7 @@ fn report(event: &Event, config: &WorkerConfig, warned: &mut Option<(String, Ins
             info!(coordinator = config.coordinator, name = config.name, "joined");
         }
         Event::Disconnected { detail } | Event::Full { detail } => match warned {
-            Some((told, at)) if told == detail && at.elapsed() < WARN_AGAIN => {
+            Some((last, at)) if last == detail && at.elapsed() < WARN_AGAIN => {
                 debug!(coordinator = config.coordinator, detail, "not connected");
             }
             _ => {

@@ -9,8 +9,8 @@ pub const MAX_PATH: [usize; 2] = [512, 255];
 pub fn is_safe(path: &str) -> bool {
     let is_short = path.len() <= MAX_PATH[0] && path.split('/').all(|part| part.len() <= MAX_PATH[1]);
     let below = Path::new(path).components().all(|part| matches!(part, Component::Normal(_)));
-    let told = path.chars().all(|letter| !letter.is_control() && letter != '\\');
-    !path.is_empty() && is_short && below && told && !path.ends_with('/') && !path.contains("//")
+    let is_visible = path.chars().all(|letter| !letter.is_control() && letter != '\\');
+    !path.is_empty() && is_short && below && is_visible && !path.ends_with('/') && !path.contains("//")
 }
 
 #[cfg(test)]

@@ -273,7 +273,7 @@ impl Store {
             }
         };
         if let Err(error) = sent {
-            // What came so far is of no use; a store that cannot be told so forgets it some day.
+            // What came so far is of no use; a store that does not hear of it forgets it some day.
             let _ = ask(0, upload.abort());
             return Err(error);
         }

@@ -230,9 +230,9 @@ fn condensed(error: &clap::Error) -> String {
         }
         _ => true,
     };
-    let told = message.split("\n\nUsage:").next().unwrap_or(&message);
-    let told = told.strip_prefix("error: ").unwrap_or(told);
-    let lines: Vec<&str> = told.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let shown = message.split("\n\nUsage:").next().unwrap_or(&message);
+    let shown = shown.strip_prefix("error: ").unwrap_or(shown);
+    let lines: Vec<&str> = shown.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let more = "try --help";
     let is_told = |line: &&str| {
         !line.starts_with("For more information") && (is_near || !line.starts_with("tip: a similar argument"))
@@ -287,19 +287,19 @@ mod tests {
 
     #[test]
     fn misuse_is_reported_in_a_line() {
-        let told = |args: &[&str]| condensed(&Cli::try_parse_from(args).unwrap_err());
+        let shown = |args: &[&str]| condensed(&Cli::try_parse_from(args).unwrap_err());
         assert_eq!(
-            told(&["grammaton", "trian"]),
+            shown(&["grammaton", "trian"]),
             "unrecognized subcommand 'trian'; tip: some similar subcommands exist: 'treebank', 'train'; try --help"
         );
         assert_eq!(
-            told(&["grammaton", "inspect"]),
+            shown(&["grammaton", "inspect"]),
             "the following required arguments were not provided: <MODEL>; try --help"
         );
-        let verbose = told(&["grammaton", "segment", "--verbose", "text.txt"]);
+        let verbose = shown(&["grammaton", "segment", "--verbose", "text.txt"]);
         assert!(verbose.starts_with("unexpected argument '--verbose' found"), "{verbose}");
         assert!(!verbose.contains("--version"), "{verbose}");
-        let mistyped = told(&["grammaton", "segment", "--jsn", "text.txt"]);
+        let mistyped = shown(&["grammaton", "segment", "--jsn", "text.txt"]);
         assert!(mistyped.contains("tip: a similar argument exists: '--json'"), "{mistyped}");
     }
 }

@@ -228,10 +228,10 @@ mod tests {
         assert!(paths[2].starts_with("elsewhere/") && paths[2].ends_with("/test.txt"), "{paths:?}");
         assert_eq!(paths[3], "grammar.gr");
         assert!(paths.iter().all(|path| is_safe(path)));
-        let told = format!("{}:2: byte 6 is not UTF-8; data/corpus.txt is", paths[1]);
+        let answer = format!("{}:2: byte 6 is not UTF-8; data/corpus.txt is", paths[1]);
         let expected =
             format!("{}:2: byte 6 is not UTF-8; data/corpus.txt is", folder.join("../other.txt").display());
-        assert_eq!(with_places(&told, &files), expected);
+        assert_eq!(with_places(&answer, &files), expected);
         let sent = Job::parse(&job.to_toml_as_it_is(), "job.toml", Path::new("/there"), &[]).unwrap();
         assert_eq!(sent.corpus.path, Path::new("/there/data/corpus.txt"));
         assert_eq!(sent.output.dir, Path::new("/there/out"));

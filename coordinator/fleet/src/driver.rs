@@ -300,7 +300,7 @@ impl Driver {
         let member = MemberId(self.next_member);
         self.next_member += 1;
         info!(member = name, id = member.0, slots, held = holds.len(), "joined");
-        let (remote, told) = (desk.remote, name.clone());
+        let (remote, member_name) = (desk.remote, name.clone());
         let (tasks_done, busy) = self.take_over(&name);
         let state = Member {
             name,
@@ -314,10 +314,18 @@ impl Driver {
             gone: None,
         };
         self.members.insert(member, state);
-        let name = told.clone();
+        let name = member_name.clone();
         self.tell(&FleetEvent::WorkerJoined { name, slots, workers: self.n_present() });
         self.decide(
-            Event::MemberJoined { member, name: told, identity, slots, holds, running, watched: remote },
+            Event::MemberJoined {
+                member,
+                name: member_name,
+                identity,
+                slots,
+                holds,
+                running,
+                watched: remote,
+            },
             None,
         );
         Some(member)
@@ -336,7 +344,7 @@ impl Driver {
         let Submission { batch, account, stage, tasks, replicas, progress, backlog, events, is_told } =
             submission;
         self.close_accounts();
-        // Whether the batch waits is told anew, since its caller has not heard of the one before.
+        // Whether the batch waits is reported again, since its caller has not heard of the one before.
         self.clients.insert(account.id, Client { account: account.clone(), events, waiting: None });
         let pairs = replicas.pairs();
         let tasks = Arc::new(Open::new(tasks, replicas));
@@ -345,7 +353,7 @@ impl Driver {
         let (mut report, traffic) = (MapReport::default(), self.traffic.so_far());
         report.busy_by_task = vec![Duration::ZERO; needs.len()];
         let (run, round) = stage.place().unzip();
-        // Told only where there are several.
+        // Reported only where there are several.
         let named = Some(account.id.0).filter(|_| account.id != AccountId::default());
         let span = info_span!("batch", account = named, %stage, run, round);
         let (account, begun) = (*account, clock::instant());

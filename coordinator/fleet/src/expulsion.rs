@@ -57,7 +57,7 @@ impl Expulsion {
     }
 }
 
-/// The id of a process, in hexadecimal; one without id is none that could come back.
+/// The id of a process, in hexadecimal; one without id cannot come back.
 fn id(process: Process) -> Option<String> {
     match process {
         Process::Named(InstanceId(id)) => Some(format!("{:032x}", u128::from_be_bytes(id))),
@@ -103,7 +103,7 @@ impl Expelled {
         expelled
     }
 
-    /// Expels a worker. Returns what is to be kept of it. `members` are the identities of all workers that have joined.
+    /// Expels a worker. Returns the record to keep. `members` are the identities of all workers that have joined.
     pub fn add<'a>(
         &mut self,
         identity: &Identity,

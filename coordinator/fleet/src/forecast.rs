@@ -206,11 +206,11 @@ pub fn forecast(load: &Load, n_tasks: usize, cluster: &Cluster, seed: u64) -> Fo
     let passed = std::thread::scope(|scope| {
         let threads =
             worlds.map(|(load, cluster)| scope.spawn(move || rounds(load, n_tasks, &cluster, seed)));
-        threads.map(|thread| thread.join().expect("a world that panics is a bug, told where it did"))
+        threads.map(|thread| thread.join().expect("a world that panics is a bug"))
     });
     let [(first, round), (_, wide), (_, quick), (_, near)] = passed;
     let compute = round.work_seconds / cluster.slots();
-    // Less of one thing may, by chance of the order, take a little longer: shares are none below nothing.
+    // Less of one thing may, by chance of the order, take a little longer: no share is negative.
     let saved = |before: f64, after: f64| (before - after).max(0.0);
     let network = saved(round.seconds, wide.seconds);
     let coordinator = saved(round.seconds - network, quick.seconds);

@@ -58,7 +58,7 @@ struct Inner {
     effort: Mutex<Effort>,
 }
 
-/// Calls in progress, to be told of a cancellation.
+/// Calls in progress, which a cancellation ends.
 #[derive(Default)]
 struct Calls {
     cancelled: bool,
@@ -319,7 +319,7 @@ impl Link {
 struct Listener<'a> {
     events: &'a EventQueue,
     hear: &'a mut dyn FnMut(FleetEvent),
-    /// The wait of which the caller was told last, and its begin.
+    /// The wait that was last reported to the caller, and its begin.
     waits: Option<(Waiting, Instant)>,
 }
 

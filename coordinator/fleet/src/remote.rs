@@ -38,7 +38,7 @@ use tonic_health::server::HealthReporter;
 use tower_http::set_header::SetResponseHeaderLayer;
 use tracing::{Instrument as _, Span, info, warn};
 
-use self::arriving::{Arriving, Body, CELL, ROOM, Step, due};
+use self::answer_pieces::{Arriving, Body, CELL, ROOM, Step, due};
 use self::breach::Breach;
 use self::encodings::Encodings;
 use self::greeting::{Guest, Refused, greet};
@@ -51,7 +51,7 @@ use crate::access::{Access, Denied, Role};
 use crate::revocation::Revocable;
 use scheduler::{Cause, Event, Identity, MemberId, Process};
 
-mod arriving;
+mod answer_pieces;
 mod breach;
 mod encodings;
 mod greeting;
@@ -208,7 +208,7 @@ impl Work for Admission {
                 let last = Err(Status::unauthenticated("the token was removed"));
                 Revocable::new(stream, &self.access, header, Role::Work, Some(last))
             }
-            // A refusal is told in the stream.
+            // A refusal is sent in the stream.
             Err(_) => Revocable::new(stream, &Access::Open, None, Role::Work, None),
         };
         let stream = revocable(ReceiverStream::new(stream));
@@ -298,7 +298,7 @@ impl Admission {
         };
         let guest = greet(hello, self.session)?;
         if !*self.open.borrow() {
-            // It comes to a job that is done.
+            // Its job is done.
             line.send(from_coordinator::Message::Finished(v1::Finished {})).await;
             return Ok(());
         }
@@ -714,7 +714,7 @@ impl Line {
 
     async fn refuse(&self, reason: refusal::Reason, detail: &str) {
         let refusal = v1::Refusal { reason: reason as i32, detail: detail.into() };
-        // A worker that is gone need not be told.
+        // A worker that is gone needs no message.
         self.send(from_coordinator::Message::Refusal(refusal)).await;
     }
 }

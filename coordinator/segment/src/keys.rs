@@ -41,7 +41,7 @@ impl Keys {
     /// The table with which the text is read, and what it leaves to be found.
     ///
     /// # Errors
-    /// [`JobError`](training::job::JobError), if a value is none.
+    /// [`JobError`](training::job::JobError), if a value is invalid.
     pub fn table(&self) -> Result<(CorpusTable, Given)> {
         let of_corpus: Vec<String> =
             self.0.iter().filter(|set| set.trim().starts_with("corpus.")).cloned().collect();

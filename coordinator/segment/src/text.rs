@@ -52,8 +52,9 @@ impl Text {
         let is_transcript = reading.layout.lines == LineKind::Chat;
         let (mut corpus, end) = text.read(&Options { unit, layout: reading.layout, ..table.options() })?;
         // Notices about gold and empty lines come with training.
-        let is_told = |notice: &&Notice| !matches!(notice, Notice::NoGold { .. } | Notice::EmptyLines { .. });
-        notices.extend(end.notices.iter().filter(is_told).map(ToString::to_string));
+        let is_shown =
+            |notice: &&Notice| !matches!(notice, Notice::NoGold { .. } | Notice::EmptyLines { .. });
+        notices.extend(end.notices.iter().filter(is_shown).map(ToString::to_string));
         ensure!(
             corpus.symbols.len() > 1,
             "{}: the text has a single symbol, so that every segmentation is as good as another; give a text of more",

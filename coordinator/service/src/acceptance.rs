@@ -44,7 +44,7 @@ impl Acceptance {
     }
 
     /// Voids the last id that was reserved unless it is among `known`, the ids with a record: its record may be under way, and a job that
-    /// appears later would be one that no client was told of.
+    /// appears later would be one that no client knows of.
     pub fn void_last(&mut self, job_store: &JobStore, known: &BTreeSet<JobId>) -> Result<()> {
         let last = JobId(self.next - 1);
         if self.version.is_some() && !known.contains(&last) {

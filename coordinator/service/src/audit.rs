@@ -66,7 +66,7 @@ impl Audit {
     }
 }
 
-/// The uploads since a moment, by the audit at `path`. Lines that are none, or half written, are left out.
+/// The uploads since a moment, by the audit at `path`. Lines that cannot be read, or are half written, are left out.
 pub fn uploads(path: &Path, since: Millis) -> io::Result<Vec<Upload>> {
     let lines = BufReader::new(File::open(path)?).split(b'\n');
     let mut found = Vec::new();

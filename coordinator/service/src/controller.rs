@@ -76,7 +76,7 @@ impl Controller {
                 None => commands.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             match command {
-                // Commands change nothing but by commits, so that one that panics leaves a whole state; its caller is told.
+                // Commands change nothing but by commits, so that one that panics leaves a whole state; its caller gets an error.
                 Ok(command) => drop(catch_unwind(AssertUnwindSafe(|| command(&mut self)))),
                 Err(RecvTimeoutError::Timeout) => {
                     retry_at = None;
@@ -159,7 +159,7 @@ impl Controller {
         }
     }
 
-    /// Leaves running jobs to the next process. A record that cannot be stored is as good: that process takes the job to run still.
+    /// Leaves running jobs to the next process. If a record cannot be stored, the next process finds the job as running, and resumes it too.
     pub fn close(&mut self) {
         self.orders = None;
         let service = self.service.clone();

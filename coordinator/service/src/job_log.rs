@@ -120,7 +120,7 @@ pub fn last(path: &Path, n: usize) -> io::Result<Vec<Line>> {
     file.seek(SeekFrom::Start(size.saturating_sub(TAIL)))?;
     let mut tail = Vec::new();
     file.take(TAIL).read_to_end(&mut tail)?;
-    // The first may be half a line, which is none.
+    // The first may be half a line, which is left out.
     let mut lines: Vec<Line> =
         tail.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
     lines.drain(..lines.len().saturating_sub(n));

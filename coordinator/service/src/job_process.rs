@@ -49,7 +49,7 @@ use training::outcome::Crew;
 use self::exchange::{Exchange, Reply};
 use self::foreign_tasks::{Blobs, ForeignTasks};
 use self::frames::Sender;
-use self::messages::{Action, Assignment, FromJob, ToJob, Told};
+use self::messages::{Action, Assignment, FromJob, OwnedEvent, ToJob};
 
 pub use self::job_side::run;
 pub use self::messages::Reason;
@@ -158,8 +158,9 @@ impl Processes {
                     FromJob::Digest { request, digest } => exchange.reply(request, Reply::Digest(digest)),
                     FromJob::Processed { bytes } => exchange.processed(bytes),
                     FromJob::Event(event) => {
-                        let told = serde_json::from_str::<Told>(&event).map_err(anyhow::Error::from);
-                        if let Err(error) = told.and_then(|told| told.tell(observer)) {
+                        let received =
+                            serde_json::from_str::<OwnedEvent>(&event).map_err(anyhow::Error::from);
+                        if let Err(error) = received.and_then(|event| event.tell(observer)) {
                             tracing::warn!("an event of the job is not shown: {error:#}");
                         }
                     }

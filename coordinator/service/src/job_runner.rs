@@ -18,7 +18,7 @@ use super::queue::{Done, Event};
 use super::record::JobId;
 use super::view::SharedView;
 use super::{Limits, Service, now};
-use crate::job_process::folder::{load, told};
+use crate::job_process::folder::{load, reason};
 use crate::job_process::{Reason, Unfinished};
 use crate::status::RunStatus;
 use crate::status::posting::Posting;
@@ -94,11 +94,11 @@ fn work(
         job_store.restore(id, &record.inputs)?;
         job_store.check(&record)
     };
-    restore().map_err(|error| told(&error, &job_store.job(id)))?;
+    restore().map_err(|error| reason(&error, &job_store.job(id)))?;
     let folder = job_store.job(id);
     let job_log = service.job_log(id);
     job_log.tell(now(), "begun");
-    view.of(&load(&folder, &service.0.limits.urls).map_err(|error| told(&error, &folder))?);
+    view.of(&load(&folder, &service.0.limits.urls).map_err(|error| reason(&error, &folder))?);
     let mut lines = Progress::lines(move |line| job_log.tell(now(), line));
     let mut posting = Posting::new(name, run_status);
     let crew = || Crew::of(service.0.local_workers, &service.0.fleet.status(), handle.effort());

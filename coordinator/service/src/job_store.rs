@@ -219,12 +219,12 @@ impl JobStore {
         self.job(id).join(RESULTS)
     }
 
-    /// The file in which it is told what happened to it.
+    /// Its event log.
     pub fn log(&self, id: JobId) -> PathBuf {
         log_in(&self.job(id))
     }
 
-    /// The file in which it is told what there was to see of it.
+    /// The file of its rounds and snapshots.
     pub fn view(&self, id: JobId) -> PathBuf {
         self.job(id).join(VIEW)
     }
@@ -239,7 +239,7 @@ impl JobStore {
         self.remote().map_or(String::new(), |remote| remote.store().describe(&object(id, "checkpoints")))
     }
 
-    /// The file in which it is told who did what.
+    /// The audit log: who did what.
     pub fn audit(&self) -> PathBuf {
         self.folder.join("audit.jsonl")
     }
@@ -378,7 +378,7 @@ impl JobStore {
         on_disk(|| place.parent().map_or(Ok(()), sync))
     }
 
-    /// Brings the folder of a job from the object store if it is not there: what is told of it, without inputs and results.
+    /// Brings the folder of a job from the object store if it is not there: its job file, log and view, without inputs and results.
     pub fn recall(&self, id: JobId) -> Result<()> {
         let Some(remote) = self.remote().filter(|_| !self.job(id).exists()) else { return Ok(()) };
         let staging = self.staging_folder()?;
@@ -440,11 +440,12 @@ impl JobStore {
         Ok(files)
     }
 
-    /// Puts what is told of a job that is over into the object store.
+    /// Copies log and view of a job that is over to the object store.
     pub fn tell(&self, id: JobId) -> Result<()> {
         let Some(remote) = self.remote() else { return Ok(()) };
-        let told = [(LOG, self.log(id)), (VIEW, self.view(id))].into_iter();
-        told.filter(|(_, file)| file.exists())
+        let files = [(LOG, self.log(id)), (VIEW, self.view(id))].into_iter();
+        files
+            .filter(|(_, file)| file.exists())
             .try_for_each(|(name, file)| remote.store().put_file(&object(id, name), &file))
     }
 
@@ -655,7 +656,7 @@ impl Incoming {
     }
 }
 
-/// The file in which it is told what happens to a job, in the folder of the job.
+/// The event log in the folder of a job.
 pub fn log_in(folder: &Path) -> PathBuf {
     folder.join(LOG)
 }

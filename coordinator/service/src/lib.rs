@@ -377,10 +377,10 @@ impl Service {
         )))
     }
 
-    /// Has the object store follow what is told of a job that may not be in work.
+    /// Copies log and view of a job that may not be in work to the object store.
     fn tell(&self, id: JobId) {
         if let Err(error) = self.0.job_store.tell(id) {
-            tracing::warn!(job = id.0, "what happened to the job is not told in the object store: {error:#}");
+            tracing::warn!(job = id.0, "the log of the job cannot be copied to the object store: {error:#}");
         }
     }
 

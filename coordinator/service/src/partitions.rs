@@ -1,11 +1,11 @@
-//! Services that share an object store, in simulated time: requests and answers are lost, delayed, or arrive after their sender was told that they
+//! Services that share an object store, in simulated time: requests and answers are lost, delayed, or arrive after their sender got the error that they
 //! were lost; services are cut off, stand still, are killed and come back on the same machine or another; their clocks run fast and slow.
 //!
-//! Clients record what they were told, by any service that takes itself for the leader. Laws:
+//! Clients record the answers that they got, by any service that takes itself for the leader. Laws:
 //!
 //! 1. An epoch has one leader, and a service confirms nothing once a later one has.
 //! 2. A job that was accepted is there, and its id is that of no other; the same key gives the same job.
-//! 3. What was told to be done, failed or cancelled stays so until a resumption is asked for; it is cancelled only if that was asked for.
+//! 3. What was reported as done, failed or cancelled stays so until a resumption is asked for; it is cancelled only if that was asked for.
 //!
 //! What a simulated service does with the store is what the controller does: plan, store, commit, and only then confirm.
 //! `SEEDS=5000 cargo nextest run partitions` draws more histories.
@@ -57,7 +57,7 @@ struct Tally {
 #[derive(Debug)]
 struct Known {
     key: String,
-    /// The state that it was told to have for good, until a resumption is asked for.
+    /// The state that it was reported to have for good, until a resumption is asked for.
     last: Option<State>,
     may_be_cancelled: bool,
     /// Whether a resumption was asked for whose outcome is unknown: it may take effect at any time.
@@ -72,7 +72,7 @@ impl Known {
     }
 }
 
-impl Told {
+impl Reported {
     /// The history of a job.
     fn of(&self, id: JobId) -> Vec<&String> {
         self.history.iter().filter(|line| line.starts_with(&format!("{id} "))).collect()
@@ -80,7 +80,7 @@ impl Told {
 }
 
 #[derive(Default)]
-struct Told {
+struct Reported {
     jobs: BTreeMap<JobId, Known>,
     /// Keys that were submitted, successfully or not.
     keys: Vec<String>,
@@ -96,12 +96,12 @@ struct Told {
 struct World {
     seed: u64,
     url: String,
-    told: Mutex<Told>,
+    reported: Mutex<Reported>,
 }
 
 impl World {
-    fn told(&self) -> MutexGuard<'_, Told> {
-        self.told.lock()
+    fn reported(&self) -> MutexGuard<'_, Reported> {
+        self.reported.lock()
     }
 
     fn random(&self, purpose: u64) -> Pcg64Mcg {
@@ -109,21 +109,27 @@ impl World {
     }
 
     /// Takes note that a leader confirms something now, unless it refuses to.
-    fn confirm(&self, term: &Term) -> Result<MutexGuard<'_, Told>> {
+    fn confirm(&self, term: &Term) -> Result<MutexGuard<'_, Reported>> {
         term.check()?;
-        let mut told = self.told();
-        assert!(told.epoch <= term.epoch, "seed {}: {} confirms after {}", self.seed, term.epoch, told.epoch);
-        told.epoch = term.epoch;
-        told.tally.confirmed += 1;
-        Ok(told)
+        let mut reported = self.reported();
+        assert!(
+            reported.epoch <= term.epoch,
+            "seed {}: {} confirms after {}",
+            self.seed,
+            term.epoch,
+            reported.epoch
+        );
+        reported.epoch = term.epoch;
+        reported.tally.confirmed += 1;
+        Ok(reported)
     }
 
-    /// Takes note of the state that a job was told to have.
-    fn tell(&self, told: &mut Told, record: &Record) {
+    /// Records the state that a job was reported to have.
+    fn tell(&self, reported: &mut Reported, record: &Record) {
         let (id, state) = (record.id, &record.state);
-        told.history.push(format!("{id} is told to be {state:?} in epoch {}", told.epoch));
-        let seed = format!("{}: {:#?}", self.seed, told.of(id));
-        let known = told.jobs.entry(id).or_insert_with(|| Known {
+        reported.history.push(format!("{id} is reported to be {state:?} in epoch {}", reported.epoch));
+        let seed = format!("{}: {:#?}", self.seed, reported.of(id));
+        let known = reported.jobs.entry(id).or_insert_with(|| Known {
             key: record.key.clone(),
             last: None,
             may_be_cancelled: false,
@@ -156,7 +162,7 @@ impl Machine {
     fn waits(&self) -> Duration {
         let random = &mut self.state.lock().0;
         if random.random_bool(0.01) {
-            self.world.told().tally.pauses += 1;
+            self.world.reported().tally.pauses += 1;
             return any(random, 120.0);
         }
         any(random, 0.1)
@@ -168,7 +174,7 @@ impl Network for Machine {
         sleep(self.waits());
         let now = true_time().unwrap();
         let (random, cut_off) = &mut *self.state.lock();
-        let tally = &mut self.world.told().tally;
+        let tally = &mut self.world.reported().tally;
         tally.requests += 1;
         if random.random_bool(0.004) {
             tally.partitions += 1;
@@ -214,9 +220,9 @@ impl Leader<'_> {
         random: Pcg64Mcg,
     ) -> Result<Leader<'a>> {
         let lease = job_store.take_lease().unwrap();
-        let before = world.told().leaders.insert(lease.term().epoch, number);
+        let before = world.reported().leaders.insert(lease.term().epoch, number);
         assert!(before.is_none(), "seed {}: an epoch has two leaders", world.seed);
-        world.told().tally.leaders += 1;
+        world.reported().tally.leaders += 1;
         let found = job_store.records().read()?;
         ensure!(found.damaged.is_empty(), "seed {}: {:?}", world.seed, found.damaged);
         let ids = found.records.iter().map(|record| record.id).collect();
@@ -244,10 +250,10 @@ impl Leader<'_> {
                 }
                 renewal = true_time().unwrap() + COPY_INTERVAL;
             }
-            // Clients are told of what could not be done, and may ask another time.
+            // Clients get an error for what could not be done, and may ask another time.
             let _ = self.serve_one();
             if self.random.random_bool(0.005) {
-                self.world.told().tally.kills += 1;
+                self.world.reported().tally.kills += 1;
                 return;
             }
             sleep(any(&mut self.random, 4.0));
@@ -255,22 +261,22 @@ impl Leader<'_> {
     }
 
     fn serve_one(&mut self) -> Result<()> {
-        let ids: Vec<JobId> = self.world.told().jobs.keys().copied().collect();
+        let ids: Vec<JobId> = self.world.reported().jobs.keys().copied().collect();
         let id = ids.get(self.random.random_range(0..ids.len().max(1))).copied();
         let working = self.queue.working().next().map(|record| (record.id, record.key.clone()));
         match (self.random.random_range(0..10), id, working) {
             (0..3, ..) => self.submit(),
             (3, Some(id), _) => {
-                if let Some(known) = self.world.told().jobs.get_mut(&id) {
+                if let Some(known) = self.world.reported().jobs.get_mut(&id) {
                     known.may_be_cancelled = true;
                 }
                 self.change(Event::Cancelled(id))?;
                 self.read(id)
             }
             (4, Some(id), _) => {
-                let might_be = self.world.told().jobs.get_mut(&id).map(Known::ask_to_resume);
+                let might_be = self.world.reported().jobs.get_mut(&id).map(Known::ask_to_resume);
                 let resumed = self.change(Event::Resumed(id));
-                if let Some(known) = self.world.told().jobs.get_mut(&id) {
+                if let Some(known) = self.world.reported().jobs.get_mut(&id) {
                     known.may_be_resumed = match &resumed {
                         Ok(()) => false,
                         Err(error) if error.is::<Refusal>() => might_be.unwrap_or_default(),
@@ -292,13 +298,13 @@ impl Leader<'_> {
 
     fn submit(&mut self) -> Result<()> {
         let key = {
-            let mut told = self.world.told();
-            let fresh = told.keys.len();
+            let mut reported = self.world.reported();
+            let fresh = reported.keys.len();
             let n = self.random.random_range(0..=fresh);
             if n == fresh {
-                told.keys.push(format!("key {n}"));
+                reported.keys.push(format!("key {n}"));
             }
-            told.keys[n].clone()
+            reported.keys[n].clone()
         };
         if let Some(record) = self.queue.with_key("ann", &key).cloned() {
             return self.accepted(&record);
@@ -325,11 +331,11 @@ impl Leader<'_> {
 
     /// Tells a client that its job is accepted.
     fn accepted(&self, record: &Record) -> Result<()> {
-        let (world, mut told) = (self.world, self.world.confirm(&self.lease.term())?);
-        let same = told.jobs.iter().find(|(_, known)| known.key == record.key).map(|(&id, _)| id);
+        let (world, mut reported) = (self.world, self.world.confirm(&self.lease.term())?);
+        let same = reported.jobs.iter().find(|(_, known)| known.key == record.key).map(|(&id, _)| id);
         assert!(same.is_none_or(|same| same == record.id), "seed {}: {same:?} is {}", world.seed, record.id);
-        told.tally.accepted += u64::from(same.is_none());
-        world.tell(&mut told, record);
+        reported.tally.accepted += u64::from(same.is_none());
+        world.tell(&mut reported, record);
         Ok(())
     }
 
@@ -339,7 +345,7 @@ impl Leader<'_> {
             let Record { id, state, .. } = &step.record;
             let (time, epoch) = (true_time().unwrap_or_default(), self.lease.term().epoch);
             let line = format!("{id} stored at {time:?} in epoch {epoch} as {state:?}: {stored:?}");
-            self.world.told().history.push(line);
+            self.world.reported().history.push(line);
             stored?;
             self.queue.commit(step.record);
         }
@@ -347,10 +353,10 @@ impl Leader<'_> {
     }
 
     fn read(&self, id: JobId) -> Result<()> {
-        let mut told = self.world.confirm(&self.lease.term())?;
+        let mut reported = self.world.confirm(&self.lease.term())?;
         let record = self.queue.find(id);
         self.world
-            .tell(&mut told, record.unwrap_or_else(|_| panic!("seed {}: {id} is lost", self.world.seed)));
+            .tell(&mut reported, record.unwrap_or_else(|_| panic!("seed {}: {id} is lost", self.world.seed)));
         Ok(())
     }
 }
@@ -377,7 +383,7 @@ fn live(world: &World, number: usize) {
 
 fn history(seed: u64) -> Tally {
     let url = format!("memory://partitions-{seed}");
-    let world = Arc::new(World { seed, url, told: Mutex::default() });
+    let world = Arc::new(World { seed, url, reported: Mutex::default() });
     run(&RATES, |number| {
         let state = Mutex::new((world.random(100 + number as u64), Duration::ZERO));
         let machine = Arc::new(Machine { world: world.clone(), state });
@@ -389,11 +395,11 @@ fn history(seed: u64) -> Tally {
     let hasty = Timeouts { look: Duration::from_millis(1), unchanged_looks: 2, term: COPY_INTERVAL };
     let job_store = JobStore::open(dir.path(), Some((&world.url, hasty))).unwrap();
     let leader = Leader::begin(&world, RATES.len(), job_store, world.random(255)).unwrap();
-    let ids: Vec<JobId> = world.told().jobs.keys().copied().collect();
+    let ids: Vec<JobId> = world.reported().jobs.keys().copied().collect();
     ids.into_iter().for_each(|id| leader.read(id).unwrap());
     memory::remove(&world.url);
     drop(leader);
-    std::mem::take(&mut world.told().tally)
+    std::mem::take(&mut world.reported().tally)
 }
 
 #[test]

@@ -142,8 +142,8 @@ impl Happening {
     fn tell(&self, observer: &mut dyn Observer) {
         let (status, error) = (CheckpointStatus::default(), anyhow::anyhow!("no room"));
         let summary = Summary::default();
-        let told = |run, round| Snapshot { run, round, ..Snapshot::default() };
-        let told = match self {
+        let snapshot = |run, round| Snapshot { run, round, ..Snapshot::default() };
+        let observed = match self {
             Happening::Started(start) => observer.on(&RunEvent::Started(start)),
             Happening::Resumed(round) => {
                 observer.on(&RunEvent::Resumed { checkpoint: "000001.ckpt", round: *round })
@@ -151,7 +151,7 @@ impl Happening {
             Happening::Prepared(earlier) => observer.on(&RunEvent::Prepared { earlier }),
             Happening::Phase(phase) => observer.on(&RunEvent::PhaseBegun(*phase)),
             Happening::Round(round) => observer.on(&RunEvent::RoundFinished(round)),
-            Happening::Scored { run, round } => observer.on(&RunEvent::Scored(&|| told(*run, *round))),
+            Happening::Scored { run, round } => observer.on(&RunEvent::Scored(&|| snapshot(*run, *round))),
             Happening::Checkpoint(true) => observer.on(&RunEvent::Checkpointed(&status)),
             Happening::Checkpoint(false) => observer.on(&RunEvent::CheckpointFailed(&error)),
             Happening::Fleet(event) => observer.on(&RunEvent::Fleet(event)),
@@ -159,7 +159,7 @@ impl Happening {
             Happening::Stopped => observer.on(&RunEvent::Stopped("stopped")),
             Happening::Finished => observer.on(&RunEvent::Finished(&summary)),
         };
-        told.unwrap();
+        observed.unwrap();
     }
 }
 

@@ -1,12 +1,12 @@
 //! Histories of a service, drawn from seeds: submissions, cancellations, resumptions, deletions and restarts, while storage fails from one step
 //! on, for one step, or is cut off by a kill, on disk and in an object store in memory.
 //!
-//! A client records what it was told. Laws, after every step:
+//! A client records the answers that it got. Laws, after every step:
 //!
 //! 1. A job that was acknowledged is there, unless its deletion was asked for.
 //! 2. An id is that of one job: of a key it stays the same until the job is deleted, and new ids are higher than all before.
-//! 3. A job that was told to be done is done, with the digest that `train` gives; it is cancelled only if that was asked for, and fails only
-//!    by a fault of storage; what was told to be cancelled stays so until a resumption is asked for.
+//! 3. A job that was reported as done is done, with the digest that `train` gives; it is cancelled only if that was asked for, and fails only
+//!    by a fault of storage; what was reported as cancelled stays so until a resumption is asked for.
 //! 4. At the end, without faults, every job comes to an end.
 //!
 //! `HISTORIES=5000 cargo nextest run histories` draws more of them.
@@ -36,14 +36,14 @@ const CLOSE_WITHIN: Duration = Duration::from_secs(60);
 #[derive(Clone, Default, Debug)]
 struct Known {
     key: usize,
-    /// Whether a cancellation was asked for, successful or not, since it was last told to run.
+    /// Whether a cancellation was asked for, successful or not, since it was last reported to run.
     may_be_cancelled: bool,
     may_be_deleted: bool,
-    /// Whether it was told to be cancelled, and no resumption was asked for since.
+    /// Whether it was reported as cancelled, and no resumption was asked for since.
     is_cancelled: bool,
-    /// Whether the job was told to stop, and may still have a result.
+    /// Whether a stop of the job was reported, and may still have a result.
     is_stopped: bool,
-    /// The digest, once it was told to be done.
+    /// The digest, once it was reported as done.
     done: Option<String>,
 }
 
@@ -74,7 +74,7 @@ struct World {
     place: Arc<Place>,
     service: Service,
     known: BTreeMap<JobId, Known>,
-    /// The highest id that was told, also of jobs that were deleted.
+    /// The highest id that was reported, also of jobs that were deleted.
     highest: Option<JobId>,
     /// Digests of the jobs of all keys, undisturbed.
     expected: Vec<String>,
@@ -136,20 +136,20 @@ impl World {
         self.check();
     }
 
-    /// Goes on where the process was killed. What it told after that did not arrive.
+    /// Goes on where the process was killed. Its later answers did not arrive.
     fn follow(&mut self, killed: Place, before: (BTreeMap<JobId, Known>, Option<JobId>), act: Act) {
         self.service.close(CLOSE_WITHIN);
         self.place = Arc::new(killed);
         self.service = self.place.serve();
-        let told = std::mem::replace(&mut self.known, before.0);
+        let reported = std::mem::replace(&mut self.known, before.0);
         self.highest = before.1;
         // What the client may have asked for before the kill may have happened.
         for (id, known) in &mut self.known {
-            let told = told.get(id).cloned().unwrap_or_default();
-            known.may_be_cancelled |= told.may_be_cancelled;
+            let reported = reported.get(id).cloned().unwrap_or_default();
+            known.may_be_cancelled |= reported.may_be_cancelled;
             known.may_be_deleted |= matches!(act, Act::Delete(of) if of == *id);
-            known.is_cancelled &= told.is_cancelled;
-            known.is_stopped &= told.is_stopped;
+            known.is_cancelled &= reported.is_cancelled;
+            known.is_stopped &= reported.is_stopped;
         }
         for id in ids(&self.service) {
             if let Act::Submit(key) = act {
@@ -188,7 +188,7 @@ impl World {
             Act::Await(id) => {
                 if self.service.job(id).is_ok() {
                     let state = over(&self.service, id).state;
-                    self.told(id, &state);
+                    self.record(id, &state);
                 }
             }
             Act::Restart => {
@@ -220,7 +220,7 @@ impl World {
     }
 
     /// Takes note of the state of a job.
-    fn told(&mut self, id: JobId, state: &State) {
+    fn record(&mut self, id: JobId, state: &State) {
         let (history, has_failed) = (self.history(), self.has_failed);
         let known = self.known.entry(id).or_default();
         match state {
@@ -259,7 +259,7 @@ impl World {
         let jobs: Vec<(JobId, Known)> = self.known.iter().map(|(&id, known)| (id, known.clone())).collect();
         for (id, known) in jobs {
             match self.service.job(id) {
-                Ok(view) => self.told(id, &view.record.state),
+                Ok(view) => self.record(id, &view.record.state),
                 Err(Problem::Refused(Refusal::Unknown(_))) if known.may_be_deleted => {
                     self.known.remove(&id);
                 }

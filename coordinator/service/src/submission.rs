@@ -141,7 +141,7 @@ fn folder_among<'a>(paths: &[&'a str]) -> Option<&'a str> {
 fn check_words(submission: &Submission) -> Result<(), Problem> {
     let Submission { job, inputs, name, priority, key, .. } = submission;
     let [least, most, _] = PRIORITIES;
-    let told = |text: &str| text.chars().count() <= MAX_NAME && !text.chars().any(char::is_control);
+    let is_short = |text: &str| text.chars().count() <= MAX_NAME && !text.chars().any(char::is_control);
     let mut paths: Vec<&str> = inputs.iter().map(|input| &input.path[..]).collect();
     paths.sort_unstable();
     let twice = paths.windows(2).any(|pair| pair[0] == pair[1]);
@@ -149,9 +149,9 @@ fn check_words(submission: &Submission) -> Result<(), Problem> {
         format!("the job file has {} bytes, expected {MAX_JOB} at most", job.len())
     } else if inputs.len() > MAX_INPUTS || twice {
         format!("expected {MAX_INPUTS} files at most, each once")
-    } else if !told(name) || name.is_empty() {
+    } else if !is_short(name) || name.is_empty() {
         format!("expected a name of 1 to {MAX_NAME} visible letters (--name)")
-    } else if !told(key) {
+    } else if !is_short(key) {
         format!("expected a key of at most {MAX_NAME} visible letters (--idempotency-key)")
     } else if *priority > most {
         format!("priority {priority}, expected {least} to {most} (--priority)")

@@ -394,7 +394,7 @@ fn jobs_are_kept_as_many_days_as_asked_for() {
     assert_eq!(audit.matches("it ended more than 3 days ago").count(), 3, "{audit}");
 }
 
-/// To look at a job that is done brings nothing from the object store but what is told of it.
+/// To look at a job that is done brings only its log and view from the object store.
 #[test]
 fn results_are_downloaded_when_they_are_fetched() {
     let place = Place::new(true);

@@ -160,10 +160,10 @@ mod tests {
     #[test]
     fn views_of_training_round_trip() {
         let view = SharedView::default();
-        let mut told = view.clone();
-        training::fixture::train(&mut told).unwrap();
+        let mut observer = view.clone();
+        training::fixture::train(&mut observer).unwrap();
         let sentences = vec![Default::default()];
-        let mut scored = |snapshot: &Snapshot| told.on(&RunEvent::Scored(&|| snapshot.clone())).unwrap();
+        let mut scored = |snapshot: &Snapshot| observer.on(&RunEvent::Scored(&|| snapshot.clone())).unwrap();
         scored(&Snapshot { run: 1, round: 39, sentences, ..Default::default() });
         scored(&Snapshot { run: 1, round: 40, ..Default::default() });
         let seen = view.read();

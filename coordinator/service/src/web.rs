@@ -22,9 +22,9 @@ mod frame;
 mod job;
 mod jobs;
 mod metrics;
-mod moment;
 pub mod probes;
 mod sessions;
+mod utc;
 mod workers;
 
 #[cfg(test)]

@@ -195,7 +195,7 @@ fn by_trials(
     let (pair, reason) = match corpus.symbols.iter().filter(|symbol| vowels.contains(*symbol)).count() {
         // Every word would have one syllable, or as many as symbols.
         n if n == 0 || n == n_symbols => {
-            (MOSTLY_THREE_LEVELS, "vowels and consonants cannot be told apart".to_owned())
+            (MOSTLY_THREE_LEVELS, "vowels and consonants cannot be distinguished".to_owned())
         }
         _ => {
             let part = part(corpus, share);

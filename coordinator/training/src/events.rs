@@ -52,7 +52,7 @@ pub trait Observer {
     fn on(&mut self, event: &RunEvent<'_>) -> anyhow::Result<()>;
 }
 
-/// Several observers as one, told in their order. An error leaves those behind it untold. There may be none.
+/// Several observers as one, called in their order. After an error those behind it are not called. There may be none.
 pub struct All<'a>(pub Vec<&'a mut dyn Observer>);
 
 impl Observer for All<'_> {

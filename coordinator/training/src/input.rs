@@ -15,10 +15,10 @@ use shared::data::treebank::brackets::{self, Entry};
 use shared::grammar::Grammar;
 use shared::grammar::syntax::{self, Notice};
 
-mod arriving;
 pub mod format;
+mod text_stream;
 
-use arriving::Arriving;
+use text_stream::Arriving;
 
 /// Name of standard input in messages.
 const STANDARD_INPUT: &str = "standard input";

@@ -63,7 +63,7 @@ pub struct Progress {
     time_left: TimeLeft,
     /// Paths and what notices call them.
     names: Vec<(String, String)>,
-    /// Why nothing can be shown any more; told at the next round.
+    /// Why nothing can be shown any more; the next round returns it.
     failed: Option<anyhow::Error>,
 }
 

@@ -1,7 +1,7 @@
 //! One job, from its file to its folder of results: what `train` does once, and a service for each of its jobs.
 //!
 //! In: a checked [`Job`], and how it is trained. Out: the output folder, and events on the way. The caller chooses
-//! the fleet, and who else is told.
+//! the fleet, and further observers.
 
 use std::path::Path;
 
@@ -108,12 +108,12 @@ impl<'a> Run<'a> {
         &mut self,
         inputs: Inputs,
         fleet: &dyn Map,
-        told: &mut dyn Observer,
+        observer: &mut dyn Observer,
     ) -> Result<Inputs> {
-        if let Some(chosen) = choice::chosen(&self.job, fleet, told)? {
+        if let Some(chosen) = choice::chosen(&self.job, fleet, observer)? {
             self.job = chosen;
         } else if let Some(mut first) = self.first.take() {
-            self.job.found = first.run(self.job.model.cascade, fleet, told)?;
+            self.job.found = first.run(self.job.model.cascade, fleet, observer)?;
         } else {
             return Ok(inputs);
         }
@@ -126,15 +126,15 @@ impl<'a> Run<'a> {
         &self.job
     }
 
-    /// Trains as `train` does, given checkpoints and whom to tell; metrics are written as they come, and `told` hears of all.
+    /// Trains as `train` does, given checkpoints and an observer of all events; metrics are written as they come.
     pub fn train(
         &mut self,
-        told: &mut dyn Observer,
+        observer: &mut dyn Observer,
         train: impl FnOnce(&Job, &mut Checkpoints, &mut dyn Observer) -> Result<Outcome>,
     ) -> Result<Outcome> {
         let Run { job, job_file, output, checkpoints, rounds, .. } = self;
         let mut recorder = Recorder { job, job_file, output, rounds };
-        let trained = train(job, checkpoints, &mut All(vec![&mut recorder, told]));
+        let trained = train(job, checkpoints, &mut All(vec![&mut recorder, observer]));
         if let Err(error) = &trained
             && let Some(FleetError::Batch { decisions, .. }) = error.downcast_ref()
             && !decisions.is_empty()
@@ -144,8 +144,8 @@ impl<'a> Run<'a> {
                     let text = format!(
                         "{name} in the output folder has the last decisions of the scheduler, for a report"
                     );
-                    // The failure of the batch is the error, whether this can be told or not.
-                    let _ = told.on(&RunEvent::Notice(&text));
+                    // The failure of the batch is the error, whether it can be shown or not.
+                    let _ = observer.on(&RunEvent::Notice(&text));
                 }
                 Err(error) => {
                     tracing::warn!("the last decisions of the scheduler cannot be written: {error:#}")
@@ -167,24 +167,25 @@ impl<'a> Run<'a> {
 
     /// Trains on a fleet of its own, stops the fleet, and writes the result. If the fleet's handle is cancelled, the error is
     /// [`Stopped`](crate::train::stopped::Stopped).
-    pub fn complete(mut self, inputs: Inputs, own: OwnFleet, told: &mut dyn Observer) -> Result<Summary> {
+    pub fn complete(mut self, inputs: Inputs, own: OwnFleet, observer: &mut dyn Observer) -> Result<Summary> {
         let OwnFleet { fleet, local_workers, _forests } = own;
-        let inputs = self.complete_job(inputs, &fleet, told)?;
-        let outcome =
-            self.train(told, |job, checkpoints, told| train(job, &inputs, &fleet, checkpoints, told))?;
+        let inputs = self.complete_job(inputs, &fleet, observer)?;
+        let outcome = self.train(observer, |job, checkpoints, observer| {
+            train(job, &inputs, &fleet, checkpoints, observer)
+        })?;
         let crew = Crew::of(local_workers, &fleet.status(), fleet.effort());
         fleet.shutdown();
-        self.finish(outcome, &crew, told)
+        self.finish(outcome, &crew, observer)
     }
 
     /// Writes the result, on which `crew` worked.
-    pub fn finish(self, mut outcome: Outcome, crew: &Crew, told: &mut dyn Observer) -> Result<Summary> {
+    pub fn finish(self, mut outcome: Outcome, crew: &Crew, observer: &mut dyn Observer) -> Result<Summary> {
         if let Some(notice) = crew.notice() {
-            told.on(&RunEvent::Notice(&notice))?;
+            observer.on(&RunEvent::Notice(&notice))?;
             outcome.notices.push(notice);
         }
         let summary = self.output.finish(&self.job, &self.rounds, &mut outcome, crew)?;
-        told.on(&RunEvent::Finished(&summary))?;
+        observer.on(&RunEvent::Finished(&summary))?;
         Ok(summary)
     }
 }
@@ -253,10 +254,10 @@ mod tests {
         fs::write(&file, "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"corpus.txt\"\n").unwrap();
         let mut job = Job::load(&file, &["inference.seed=7".to_owned()])?;
         job.output.dir = out.to_owned();
-        let told = &mut Progress::new(Style::Quiet);
+        let observer = &mut Progress::new(Style::Quiet);
         let mut run = Run::open(&job, &file, Earlier::Overwrite)?;
-        let outcome = run.train(told, |_, _, observer| train(observer))?;
-        run.finish(outcome, &Crew { workers: 2, ..Crew::default() }, told)
+        let outcome = run.train(observer, |_, _, observer| train(observer))?;
+        run.finish(outcome, &Crew { workers: 2, ..Crew::default() }, observer)
     }
 
     fn folder() -> (tempfile::TempDir, PathBuf) {

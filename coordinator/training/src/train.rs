@@ -20,6 +20,7 @@
 
 #[cfg(test)]
 mod altered;
+pub mod auto_grammars;
 mod candidates;
 pub mod checkpoint;
 pub mod checkpoint_writer;
@@ -32,9 +33,6 @@ pub mod input;
 mod laws;
 #[cfg(test)]
 mod liars;
-pub mod made;
-#[cfg(test)]
-mod mended;
 pub mod methods;
 pub mod plan;
 pub mod prepare;
@@ -52,6 +50,8 @@ pub mod text;
 pub mod trees;
 #[cfg(test)]
 mod written;
+#[cfg(test)]
+mod wrong_answers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -253,8 +253,8 @@ fn attempt(
     match outcome {
         Err(error) if is_cancellation(&error) => Err(training.stop(observer)?.into()),
         outcome => {
-            let told = training.await_checkpoint(observer);
-            outcome.and_then(|outcome| told.map(|()| outcome))
+            let checkpointed = training.await_checkpoint(observer);
+            outcome.and_then(|outcome| checkpointed.map(|()| outcome))
         }
     }
 }

@@ -424,7 +424,7 @@ fn the_state_of_another_shard_is_refused() {
         panic!("it is not the first pass")
     };
     let n_touched = pseudo.len() as u32;
-    let told = |shard_state: ShardState| {
+    let sent = |shard_state: ShardState| {
         let (pseudo, sums, shard_state) = (pseudo.clone(), sums.clone(), Named::new(shard_state));
         let others = Collapse::Others { pseudo, sums, temperature: *temperature, shard_state };
         fits::work(&Task { work: Work::Collapse(others), ..task.clone() })
@@ -437,7 +437,7 @@ fn the_state_of_another_shard_is_refused() {
     };
     assert_eq!(counts.len(), 9, "three sentences, three times each");
     let shard_state = ShardState::Counts(counts.clone());
-    assert_eq!((told(shard_state.clone()), answered(shard_state)), (Ok(()), Ok(())));
+    assert_eq!((sent(shard_state.clone()), answered(shard_state)), (Ok(()), Ok(())));
     type Breaks = fn(&mut Vec<Vec<(u32, f64)>>, u32);
     let broken: [(&str, Breaks); 3] = [
         ("shard_state.counts: length 8, expected 9", |counts, _| drop(counts.pop())),
@@ -448,12 +448,12 @@ fn the_state_of_another_shard_is_refused() {
         let mut counts = counts.clone();
         break_it(&mut counts, n_touched);
         let shard_state = ShardState::Counts(counts);
-        for error in [told(shard_state.clone()).unwrap_err(), answered(shard_state).unwrap_err()] {
+        for error in [sent(shard_state.clone()).unwrap_err(), answered(shard_state).unwrap_err()] {
             assert!(error.to_string().starts_with(message), "{error}, expected {message}");
         }
     }
     let chain = ShardState::Chain(State::default());
-    assert!(told(chain.clone()).is_err() && answered(chain).is_err(), "of another method");
+    assert!(sent(chain.clone()).is_err() && answered(chain).is_err(), "of another method");
     let mut needy = collapsed.clone();
     needy.expectation.missing = vec![ParamId(1)];
     assert!(fits::answer(&task, &Answer::Collapsed(needy)).is_err(), "a pass has no weights of zero");
@@ -474,7 +474,7 @@ fn chains_of_another_shard_are_refused() {
     let ShardState::Chain(state) = &chained.shard_state else { panic!("a chain is shard_state") };
     assert_eq!((state.trees.len(), chained.analyses.len()), (9, 6), "three sentences, three times each");
     assert!(!chained.strings.is_empty() && unkept.strings.is_empty() && unkept.analyses.is_empty());
-    let told = |state: State| {
+    let sent = |state: State| {
         let from = ChainFrom::ShardState(Named::new(ShardState::Chain(state)));
         fits::work(&Task { work: Work::Sweep(Sweeps { from, ..sweeps.clone() }), ..resumed.clone() })
     };
@@ -482,7 +482,7 @@ fn chains_of_another_shard_are_refused() {
         let shard_state = ShardState::Chain(state);
         fits::answer(&started, &Answer::Chained(Chained { shard_state, ..chained.clone() }))
     };
-    assert_eq!((told(state.clone()), answered(state.clone())), (Ok(()), Ok(())));
+    assert_eq!((sent(state.clone()), answered(state.clone())), (Ok(()), Ok(())));
     let n_params = sweeps.pseudo.len() as u32;
     type Breaks = fn(&mut State, u32);
     let broken: [(&str, Breaks); 7] = [
@@ -497,7 +497,7 @@ fn chains_of_another_shard_are_refused() {
     for (message, break_it) in broken {
         let mut state = state.clone();
         break_it(&mut state, n_params);
-        for error in [told(state.clone()).unwrap_err(), answered(state).unwrap_err()] {
+        for error in [sent(state.clone()).unwrap_err(), answered(state).unwrap_err()] {
             assert!(error.to_string().starts_with(message), "{error}, expected {message}");
         }
     }

@@ -31,7 +31,7 @@ class Rule:
 
 
 def read_grammar(path: str | os.PathLike[str]) -> list[Rule]:
-    """The rules of a grammar file, in order. `ValueError` with file and line for a line that is none; `train` checks more."""
+    """The rules of a grammar file, in order. `ValueError` with file and line for a line that is no rule; `train` checks more."""
     rules = []
     for number, line in enumerate(Path(path).read_text(encoding="utf-8").splitlines(), 1):
         if not line.strip() or line.startswith("#"):

@@ -232,7 +232,7 @@ impl Corpus {
         self.each_tokens_for(grammar).collect()
     }
 
-    /// Each sentence as terminals of `grammar`, in corpus order, or the first of its symbols that is none.
+    /// Each sentence as terminals of `grammar`, in corpus order, or the first of its symbols that is no terminal.
     pub fn each_tokens_for(
         &self,
         grammar: &Grammar,

@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn exchanged_classes_are_put_right() {
-        // t is next to everything, so it is found first; a alone is a sentence, t alone is none.
+        // t is next to everything, so it is found first; a alone is a sentence, t alone is not.
         let lines = ["ta", "te", "ti", "to", "tu", "ata", "ete", "iti", "ap", "a", "e", "o"];
         assert_eq!(by_neighbours(&lines), "aeiou");
     }

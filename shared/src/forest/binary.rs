@@ -5,7 +5,7 @@
 //! there is also A°, which has A's rules: it is A seen from below, through its base distribution. How A itself expands is
 //! up to the [`Adapted`] mode of the builder.
 //!
-//! A grammar has adapted nonterminals or such that rewrite to substrings, not both.
+//! A grammar has adapted nonterminals, or nonterminals that rewrite to substrings, not both.
 //!
 //! Cost: linear in the symbols of all right-hand sides, times the length of the longest, and in the sets of terminals
 //! ([`crate::limits::MAX_TERMINAL_SETS`]).

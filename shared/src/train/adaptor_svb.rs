@@ -83,7 +83,7 @@ struct Statistics {
     log_z: Option<f64>,
 }
 
-/// Loss of a use without replacement, finite so that averages stay finite: as much as one with the largest posterior that is told
+/// Loss of a use without replacement, finite so that averages stay finite: as much as one with the largest posterior that is distinguished
 /// from one ([`crate::forest::inside`]), rounded up.
 const IRREPLACEABLE: f64 = 30.0;
 

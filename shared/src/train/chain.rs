@@ -123,7 +123,7 @@ impl Sums {
 }
 
 impl State {
-    /// Checks that a trainer of this grammar can go on from it, as far as can be told without the sentences (a worker checks the rest).
+    /// Checks that a trainer of this grammar can go on from it, as far as can be seen without the sentences (a worker checks the rest).
     pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), StateError> {
         let n_params = lexicon.space(grammar).n_params();
         check_rounds(self.rounds)?;

@@ -61,7 +61,7 @@ pub struct State {
 /// Why there are no priors or weights of components for the next round.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum Failure {
-    /// The new prior of a multinomial is none.
+    /// The new prior of a multinomial is not finite or not positive definite.
     #[error("multinomial {multinomial}: {source}")]
     Prior {
         /// Number of the multinomial.

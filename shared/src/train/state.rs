@@ -36,7 +36,7 @@ pub enum StateError {
     /// Sums over samples are not as many as parameters.
     #[error("its samples are not of its parameters")]
     SamplesLength,
-    /// A string of a sample is none of the grammar, or a sum is no count.
+    /// The grammar cannot derive a string of a sample, or a sum is no count.
     #[error("its samples are not of its grammar")]
     Samples,
     /// A sum over samples is negative or not finite.

@@ -1,6 +1,6 @@
 //! Names of leases: which task of which batch, assigned for which time.
 //!
-//! Answers carry the name of their lease, so of several answers to one task each can be told apart.
+//! Answers carry the name of their lease, so of several answers to one task each can be distinguished.
 
 use serde::{Deserialize, Serialize};
 

@@ -51,7 +51,7 @@ impl ShardState {
         }
     }
 
-    /// Checks that counts are of a shard with `n_params` parameters, as far as can be told without its sentences.
+    /// Checks that counts are of a shard with `n_params` parameters, as far as can be seen without its sentences.
     pub fn check(&self, n_params: usize) -> Result<(), CountsError> {
         let ShardState::Counts(by_occurrence) = self else { return Ok(()) };
         for counts in by_occurrence {

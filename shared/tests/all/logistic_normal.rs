@@ -227,7 +227,7 @@ fn the_optimum_does_not_depend_on_the_start() {
     }
 }
 
-/// Law: what a multinomial comes to does not depend on those that climb beside it, to the bit.
+/// Law: the posterior of a multinomial does not depend on those that are computed beside it, to the bit.
 #[test]
 fn lanes_do_not_see_their_neighbours() {
     for n in [1, 2, 5, 17] {

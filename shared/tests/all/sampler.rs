@@ -458,7 +458,7 @@ fn a_round_goes_on_until_no_sweep_is_left() {
         assert_eq!((report.moves.unwrap().proposed, trainer.rounds()), (n_proposed, round));
         assert!(trainer.samples().iter().all(|of_shard| !of_shard.is_empty()), "samples of all shards");
     }
-    // An answer without a sweep is none.
+    // An answer without a sweep is refused.
     trainer.begin(collect);
     let shards = vec![Arc::default(); n_shards];
     let Work::Sweep(sweeps) = trainer.ask(&shards).unwrap().work(0, &[]) else { unreachable!() };

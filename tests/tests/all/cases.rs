@@ -15,7 +15,7 @@ struct Case {
     /// Exit codes that are right.
     codes: &'static [i32],
     /// Parts of standard error.
-    told: &'static [&'static str],
+    says: &'static [&'static str],
     /// What neither standard output nor standard error has.
     absent: &'static [&'static str],
 }
@@ -25,37 +25,37 @@ const CASES: [Case; 6] = [
     Case {
         name: "bom_inside_text",
         codes: &[0],
-        told: &["text.txt:3: 1 byte-order mark (U+FEFF) inside the text was dropped"],
+        says: &["text.txt:3: 1 byte-order mark (U+FEFF) inside the text was dropped"],
         absent: &["\u{feff}", "tmp"],
     },
     Case {
         name: "compressed_advice",
         codes: &[2],
-        told: &["text.txt.xz: this is an xz file; decompress it with xz -d"],
+        says: &["text.txt.xz: this is an xz file; decompress it with xz -d"],
         absent: &["UTF-8", "iconv"],
     },
     Case {
         name: "counts_before_words",
         codes: &[0],
-        told: &["words.txt: every line begins with a number", "--counts ones"],
+        says: &["words.txt: every line begins with a number", "--counts ones"],
         absent: &["8 un ", "tmp"],
     },
     Case {
         name: "tab_columns",
         codes: &[2],
-        told: &["words.tsv: all lines have 3 columns", "--column 1", "--column 2"],
+        says: &["words.tsv: all lines have 3 columns", "--column 1", "--column 2"],
         absent: &["F1"],
     },
     Case {
         name: "temp_path_in_message",
         codes: &[0],
-        told: &["prefixes.txt: the hyphens at the edge of 2 affixes were left out"],
+        says: &["prefixes.txt: the hyphens at the edge of 2 affixes were left out"],
         absent: &["temporary", "/tmp", "no affix"],
     },
     Case {
         name: "wordseg_markers",
         codes: &[0],
-        told: &["tagged.txt: wordseg's markers are in the lines"],
+        says: &["tagged.txt: wordseg's markers are in the lines"],
         absent: &["no line has", "/tmp"],
     },
 ];
@@ -69,7 +69,7 @@ fn every_case_ends_as_its_row_says() {
     let programs = binary("grammaton").parent().expect("a program is in a folder").display().to_string();
     let path = format!("{programs}:{}", std::env::var("PATH").unwrap_or_default());
     let mut failures = Vec::new();
-    for Case { name, codes, told, absent } in CASES {
+    for Case { name, codes, says, absent } in CASES {
         let dir = tempfile::tempdir().unwrap();
         for file in fs::read_dir(cases.join(name)).unwrap() {
             let file = file.unwrap();
@@ -85,7 +85,7 @@ fn every_case_ends_as_its_row_says() {
         let [out, errors] =
             [run.stdout, run.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let is_right = run.status.code().is_some_and(|code| codes.contains(&code))
-            && told.iter().all(|part| errors.contains(part))
+            && says.iter().all(|part| errors.contains(part))
             && !absent.iter().any(|part| out.contains(part) || errors.contains(part));
         if !is_right {
             failures.push(format!("{name}: {:?}\n{out}\n{errors}", run.status.code()));

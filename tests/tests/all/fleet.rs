@@ -657,7 +657,7 @@ fn a_task_that_does_not_fit_its_grammar_is_never_computed() {
     let FleetError::Batch { failure: Failure::GivenUp { .. }, decisions, .. } = error else {
         panic!("{error}")
     };
-    // What led to it is told, from the first worker on.
+    // What led to it is printed, from the first worker on.
     let count = |text: &str| decisions.iter().filter(|line| line.contains(text)).count();
     assert!(count("joined as member") >= 1 && count("submitted, 1 tasks") == 1, "{decisions:#?}");
     assert!(count("lost: ") >= 1 && count("assign ") >= 3 && count("failed: task 0") == 1, "{decisions:#?}");

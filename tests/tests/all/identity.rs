@@ -332,8 +332,8 @@ fn the_trial_certificates_let_a_worker_join() {
     let certs = dir.path().join("certs");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/certs.sh");
     let made = Command::new(&script).arg(&certs).args(["127.0.0.1", "::1", "box.example"]).output().unwrap();
-    let told = String::from_utf8_lossy(&made.stdout).into_owned();
-    assert!(made.status.success() && told.contains("valid for 30 days"), "{told}{made:?}");
+    let messages = String::from_utf8_lossy(&made.stdout).into_owned();
+    assert!(made.status.success() && messages.contains("valid for 30 days"), "{messages}{made:?}");
     for (name, mode) in
         [("ca.key", 0o600), ("coordinator.key", 0o600), ("worker.key", 0o600), ("ca.pem", 0o644)]
     {
@@ -342,8 +342,8 @@ fn the_trial_certificates_let_a_worker_join() {
     }
     let before = fs::read(certs.join("ca.key")).unwrap();
     let again = Command::new(&script).arg(&certs).output().unwrap();
-    let told = String::from_utf8_lossy(&again.stderr).into_owned();
-    assert!(again.status.code() == Some(2) && told.contains("ca.pem exists already"), "{told}");
+    let messages = String::from_utf8_lossy(&again.stderr).into_owned();
+    assert!(again.status.code() == Some(2) && messages.contains("ca.pem exists already"), "{messages}");
     assert_eq!(fs::read(certs.join("ca.key")).unwrap(), before);
 
     let files = |name: &str| Files {

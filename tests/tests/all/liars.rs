@@ -86,9 +86,9 @@ impl Case {
             if left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
                 return Ok(answer);
             }
-            let told = lie(task, answer.clone());
-            lies.fetch_add(usize::from(told.as_ref() != Ok(&answer)), Ordering::Relaxed);
-            told
+            let lied = lie(task, answer.clone());
+            lies.fetch_add(usize::from(lied.as_ref() != Ok(&answer)), Ordering::Relaxed);
+            lied
         })
     }
 }

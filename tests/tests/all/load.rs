@@ -225,18 +225,18 @@ async fn attack(url: String, token: String, job: String, file: Vec<u8>, over: &A
     let upload: Vec<_> = std::iter::once(Message::Head(head)).chain(pieces).collect();
     let upload = upload.into_iter().map(|message| v1::UploadMessage { message: Some(message) });
     let mut jobs = JobsClient::connect(url).await.unwrap();
-    let (mut n, mut told) = (0, String::new());
+    let (mut n, mut last_line) = (0, String::new());
     while !over.load(Ordering::Relaxed) {
         let upload = tokio_stream::iter(upload.clone().collect::<Vec<_>>());
         jobs.upload(with_token(&token, upload)).await.unwrap();
         let input = v1::JobInput { path: "file".to_owned(), hash: hash.clone().into() };
         let (job, name) = (job.clone(), "attack".to_owned());
         let request = v1::SubmitRequest { job, name, inputs: vec![input], ..Default::default() };
-        told =
+        last_line =
             jobs.submit(with_token(&token, request)).await.expect_err("it is refused").message().to_owned();
         n += 1;
     }
-    (n, told)
+    (n, last_line)
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn another_user_submits_while_the_service_is_attacked() {
             attackers.into_iter().map(|attacker| runtime.block_on(attacker).unwrap()).collect();
         let refused: u64 = ends.iter().map(|(n, _)| n).sum();
         println!("{n} submits beside {names:?}, two of each at a time, {refused} refused: {attacked}");
-        ends.iter().step_by(2).for_each(|(_, told)| println!("    {told}"));
+        ends.iter().step_by(2).for_each(|(_, last_line)| println!("    {last_line}"));
     }
     println!("the service: {} MiB at most", usage(service.id()).1);
 }

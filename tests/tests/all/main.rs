@@ -18,6 +18,7 @@ mod deaths;
 mod fleet;
 mod object_store;
 mod order;
+mod prose;
 mod resume;
 mod soak;
 

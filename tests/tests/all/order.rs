@@ -20,7 +20,7 @@ fn sources(of: &str) -> PathBuf {
 /// Crates whose modules are declared in the order of use.
 const ORDERED: [&str; 4] = ["shared", "coordinator/basics", "coordinator/training", "coordinator/segment"];
 
-/// Crates without cycles of modules. That there are none of crates is Cargo's law.
+/// Crates without cycles of modules. Cargo allows no cycle of crates.
 const CRATES: [&str; 8] = [
     "shared",
     "coordinator/basics",

@@ -88,16 +88,16 @@ fn the_bytes_of_a_round_are_those_of_real_workers() {
             // No backups, which depend on time.
             let (sent, received) = (report.bytes_sent, report.bytes_received);
             let of_leases = |bytes: u64| bytes * report.attempts as u64 / n_tasks as u64;
-            let told = format!("{workers} workers, {estimated:?}: {report:?}");
+            let case = format!("{workers} workers, {estimated:?}: {report:?}");
             if workers == 1 {
-                assert!(report.attempts == n_tasks && is_near(sent, estimated.bytes_down), "{told}");
+                assert!(report.attempts == n_tasks && is_near(sent, estimated.bytes_down), "{case}");
             }
             // Assignment depends on time: in the worst case every shard moves once.
             let most = of_leases(measured.lease_bytes + measured.shard_bytes) + measured.once_bytes;
             let least = of_leases(measured.lease_bytes);
-            assert!(sent >= least - least / 50 && sent <= most + most / 50, "{told}");
-            assert!(received <= of_leases(estimated.bytes_up) + estimated.bytes_up / 50, "{told}");
-            assert!(received >= estimated.bytes_up - estimated.bytes_up / 50, "{told}");
+            assert!(sent >= least - least / 50 && sent <= most + most / 50, "{case}");
+            assert!(received <= of_leases(estimated.bytes_up) + estimated.bytes_up / 50, "{case}");
+            assert!(received >= estimated.bytes_up - estimated.bytes_up / 50, "{case}");
         }
     }
 }

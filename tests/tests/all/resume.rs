@@ -162,8 +162,8 @@ fn a_run_stopped_by_a_signal_resumes_to_the_same_bits() {
         let resumed = folder.run(
             &[&["train", "job.toml", "--resume", "--out", "out", "--set", &rounds], &settings[..]].concat(),
         );
-        let told = format!("resumed after round {round} of checkpoint 000001.ckpt\n");
-        assert!(resumed.code == 0 && resumed.log.contains(&told), "{}", resumed.log);
+        let message = format!("resumed after round {round} of checkpoint 000001.ckpt\n");
+        assert!(resumed.code == 0 && resumed.log.contains(&message), "{}", resumed.log);
         let whole = folder.train("whole", &[&["--overwrite", "--set", &rounds], &settings[..]].concat());
         Trained::read(&folder.path("out")).check_equals(&whole);
     }
@@ -197,11 +197,11 @@ fn a_run_that_reads_its_corpus_stops_at_a_signal() {
     let made = Command::new("mkfifo").arg(folder.path("corpus.txt")).status();
     assert!(made.is_ok_and(|status| status.success()), "mkfifo makes a file that is never written");
     let mut process = Process::spawn(&mut folder.command(&["train", "job.toml", "--resume", "--out", "out"]));
-    let told = "notice: no checkpoint in out/checkpoints; starting from the beginning\n";
-    eventually(&|| process.log(), || process.log() == told);
+    let message = "notice: no checkpoint in out/checkpoints; starting from the beginning\n";
+    eventually(&|| process.log(), || process.log() == message);
     process.signal("TERM");
     assert_eq!(process.wait().code(), Some(143), "{}", process.log());
-    assert_eq!(process.log(), format!("{told}stopped before the first round; nothing is kept\n"));
+    assert_eq!(process.log(), format!("{message}stopped before the first round; nothing is kept\n"));
 }
 
 /// A fleet whose job is cancelled at a call, as by a signal.
@@ -403,8 +403,8 @@ fn a_full_disk_at_a_checkpoint_is_reported_and_changes_no_bit() {
     let trained = Trained::read(&folder.path("out"));
     assert_eq!(trained.digest(), one.digest());
     let log = process.log();
-    let told = log.lines().filter(|line| line.contains("no checkpoint: small/0000")).count();
-    assert_eq!(told, ROUNDS / 2, "both runs go on together: {log}");
+    let message = log.lines().filter(|line| line.contains("no checkpoint: small/0000")).count();
+    assert_eq!(message, ROUNDS / 2, "both runs go on together: {log}");
     assert!(log.contains("No space left on device"), "{log}");
     let notices = trained.summary["notices"].as_array().unwrap();
     assert!(notices.iter().any(|notice| notice == "12 checkpoints could not be written"), "{notices:?}");

@@ -197,8 +197,8 @@ fn invalid_jobs_are_refused_as_by_train_and_affect_no_other_job() {
     let train = folder.run(&["train", "em.toml", "--quiet", "--out", "bad", "--set", set]);
     let submit = service.run(&folder, &["submit", "em.toml", "--set", set, "--wait"]);
     assert_eq!((train.code, submit.code), (2, 2));
-    let told = |log: &str| log.lines().last().unwrap().trim_start_matches("error: ").to_owned();
-    assert_eq!(told(&train.log).replace(&folder.path("").display().to_string(), ""), told(&submit.log));
+    let refusal = |log: &str| log.lines().last().unwrap().trim_start_matches("error: ").to_owned();
+    assert_eq!(refusal(&train.log).replace(&folder.path("").display().to_string(), ""), refusal(&submit.log));
     await_state(&service, &folder, &good, "done");
 }
 
@@ -480,8 +480,11 @@ fn jobs_read_only_their_own_files() {
         let (corpus, messages) = bring(b"ab ab\nba\n".to_vec(), 9);
         jobs.upload(messages).await.unwrap();
         for said in [8, 10] {
-            let told = jobs.upload(bring(b"ab ab\nbb\n".to_vec(), said).1).await.unwrap_err();
-            assert!(told.message().contains("announced") || told.message().contains("9 of 10"), "{told}");
+            let refusal = jobs.upload(bring(b"ab ab\nbb\n".to_vec(), said).1).await.unwrap_err();
+            assert!(
+                refusal.message().contains("announced") || refusal.message().contains("9 of 10"),
+                "{refusal}"
+            );
         }
         let endless = jobs.upload(bring(vec![0; 3 << 20], usize::MAX).1).await.unwrap_err();
         assert!(endless.message().contains("--max-upload"), "{endless}");
@@ -495,12 +498,12 @@ fn jobs_read_only_their_own_files() {
             ("s3://bucket/corpus.txt", "and URLs that it was started with"),
             ("corpus.txt/../job.toml", "the service lets jobs read what is sent with them"),
         ] {
-            let told = hostile(&mut jobs, &job(path), &own, "name").await;
-            assert!(told.contains(why), "{path}: {told}");
+            let refusal = hostile(&mut jobs, &job(path), &own, "name").await;
+            assert!(refusal.contains(why), "{path}: {refusal}");
         }
         for path in ["../corpus.txt", "/corpus.txt", "a/../../corpus.txt", "", "a\nb"] {
-            let told = hostile(&mut jobs, &job("corpus.txt"), &[(path, corpus)], "name").await;
-            assert!(told.contains("not a path below the job's own folder"), "{path}: {told}");
+            let refusal = hostile(&mut jobs, &job("corpus.txt"), &[(path, corpus)], "name").await;
+            assert!(refusal.contains("not a path below the job's own folder"), "{path}: {refusal}");
         }
         let gone = hostile(&mut jobs, &job("corpus.txt"), &[("corpus.txt", [7; 32])], "name").await;
         assert!(gone.contains("does not have this file"), "{gone}");

@@ -36,7 +36,7 @@ pub enum Fate {
     RequestLost,
     /// The request arrives, and its answer is lost.
     AnswerLost,
-    /// A write arrives so much later, after its sender was told that it is lost.
+    /// A write arrives so much later, after its sender got the error that it is lost.
     Late(Duration),
 }
 

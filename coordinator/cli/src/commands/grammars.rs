@@ -11,7 +11,7 @@ use shared::data::corpus::{Options, Unit};
 use shared::grammar::auto::{Auto, FAMILY, NAMES};
 use shared::grammar::syntax;
 use training::job::STRESS_MARKS;
-use training::train::made::{Affixes, Known, made};
+use training::train::auto_grammars::{Affixes, Known, auto_grammar};
 use training::train::text::Source;
 
 use super::Answer;
@@ -71,7 +71,7 @@ pub fn run(args: &Args) -> Result<Answer> {
         are_found: false,
     };
     let mut notices = Vec::new();
-    let made = made(kind, &source, &known, &mut notices).context(corpus.display().to_string())?;
+    let made = auto_grammar(kind, &source, &known, &mut notices).context(corpus.display().to_string())?;
     notices.iter().for_each(|notice| streams::tell(&format!("notice: {notice}")));
     let segments: Vec<&str> = made.segments.iter().map(|&segment| made.grammar.name(segment)).collect();
     let head = format!("# auto:{kind}: {}.\n# Segments: {}.\n", kind.describe(), segments.join(", "));

@@ -110,9 +110,9 @@ mod tests {
             progress: Some(progress.clone()),
             ..Default::default()
         };
-        let told = ["queued", "running", "done", "failed", "cancelled"].map(|state| how_far(&job(state)));
+        let progress = ["queued", "running", "done", "failed", "cancelled"].map(|state| how_far(&job(state)));
         assert_eq!(
-            told,
+            progress,
             [
                 "2 before it",
                 "rounds, round 3/40, at most 35 s left",

@@ -34,9 +34,10 @@ fn role(text: &str) -> Result<Role, String> {
 /// Creates a token and prints it, which is the only time that it is shown.
 pub fn run(args: &Args) -> Result<Answer> {
     let Args { name, role, tokens } = args;
-    let told = name.chars().all(|letter| !letter.is_whitespace() && !letter.is_control() && letter != '#');
+    let is_plain =
+        name.chars().all(|letter| !letter.is_whitespace() && !letter.is_control() && letter != '#');
     ensure!(
-        told && (1..=100).contains(&name.chars().count()),
+        is_plain && (1..=100).contains(&name.chars().count()),
         "{name:?}: expected a name of 1 to 100 visible letters"
     );
     let refused = || format!("{}: cannot add the token", tokens.display());

@@ -329,10 +329,10 @@ pub fn train_with(
     }
     stopper.train_on(fleet.handle());
     let mut posting = Posting::new(name, run_status);
-    let told = &mut All(vec![&mut posting, &mut progress]);
-    match (run.complete(inputs, own, told), stopper.signal()) {
+    let observers = &mut All(vec![&mut posting, &mut progress]);
+    match (run.complete(inputs, own, observers), stopper.signal()) {
         (Err(error), Some(signal)) if error.is::<Stopped>() => {
-            told.on(&RunEvent::Stopped(&error.to_string()))?;
+            observers.on(&RunEvent::Stopped(&error.to_string()))?;
             Ok(End::Stopped(signal))
         }
         (completed, _) => completed.map(|_| End::Finished),

@@ -108,11 +108,11 @@ pub fn run(args: &Args) -> Result<Answer> {
         }
         _ => anyhow::anyhow!("sbatch: {error}"),
     })?;
-    let told = String::from_utf8_lossy(&submitted.stderr).trim().to_owned();
-    ensure!(submitted.status.success(), "sbatch refuses the job: {told}");
+    let answer = String::from_utf8_lossy(&submitted.stderr).trim().to_owned();
+    ensure!(submitted.status.success(), "sbatch refuses the job: {answer}");
     let printed = String::from_utf8_lossy(&submitted.stdout).trim().to_owned();
     let id = printed.split(';').next().unwrap_or_default().to_owned(); // NUMBER[;CLUSTER]
-    ensure!(!id.is_empty(), "sbatch printed no job number: {told}");
+    ensure!(!id.is_empty(), "sbatch printed no job number: {answer}");
     if args.detach {
         streams::print(&format!("{id}\n"))?;
         return Ok(Answer::Yes);

@@ -57,15 +57,15 @@ impl Folder {
     }
 
     fn check(&self, output: &Output, parts: &[&str]) {
-        let told = String::from_utf8(output.stderr.clone()).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{}: {told}", output.status);
-        assert_eq!(told.lines().filter(|line| line.starts_with("error: ")).count(), 1, "{told}");
-        assert_eq!(told.trim_end().lines().count(), 1, "{told}");
+        let messages = String::from_utf8(output.stderr.clone()).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}: {messages}", output.status);
+        assert_eq!(messages.lines().filter(|line| line.starts_with("error: ")).count(), 1, "{messages}");
+        assert_eq!(messages.trim_end().lines().count(), 1, "{messages}");
         for part in parts {
-            assert!(told.contains(part), "{part:?} is not in: {told}");
+            assert!(messages.contains(part), "{part:?} is not in: {messages}");
         }
         for unwanted in ["panic", "internal error", "backtrace", ".rs:"] {
-            assert!(!told.contains(unwanted), "{told}");
+            assert!(!messages.contains(unwanted), "{messages}");
         }
         assert!(!self.path("out/summary.json").exists());
     }
@@ -228,19 +228,19 @@ fn sentence_with_an_unseen_symbol_is_printed_whole_and_the_others_are_parsed() {
         assert_eq!((&output.stdout, &output.stderr), (&strict.stdout, &strict.stderr));
         (text(&output.stdout), text(&output.stderr))
     };
-    let (lines, told) = parse(&["other.txt"]);
+    let (lines, messages) = parse(&["other.txt"]);
     let lines: Vec<&str> = lines.lines().collect();
     assert_eq!(lines[1..3], ["abxa", "yb"]);
     assert_eq!([lines[0], lines[3]].map(|line| line.replace(' ', "")), ["ab", "ba"]);
     assert_eq!(
-        told,
+        messages,
         "notice: without an analysis and printed whole: 2 of 4 sentences, the first one in line 2; because of \
          symbols that the model does not know: 2, the first one `x` in line 2\n"
     );
-    let (lines, told) = parse(&["other.txt", "--format", "brackets"]);
+    let (lines, messages) = parse(&["other.txt", "--format", "brackets"]);
     let lines: Vec<&str> = lines.lines().collect();
     assert_eq!((lines[1..3].to_vec(), lines[0].starts_with("(S ")), (vec!["()", "()"], true), "{lines:?}");
-    assert!(told.contains("printed as `()`: 2 of 4"), "{told}");
+    assert!(messages.contains("printed as `()`: 2 of 4"), "{messages}");
     assert_eq!(parse(&["strange.txt"]).0, "xyx\n");
 }
 

@@ -24,8 +24,8 @@ fn all_sentences_without_a_derivation_are_named() {
         let files =
             [("g.gr", GRAMMAR), ("job.toml", job.as_bytes()), ("corpus.txt", b"ab abb\nba\n\naab\nabba\n")];
         let dir = folder(&files);
-        let told = grammaton(&["check", &at(&dir, "job.toml"), "--json"]).code(1);
-        let report: Value = serde_json::from_str(&stdout(&told)).unwrap();
+        let printed = grammaton(&["check", &at(&dir, "job.toml"), "--json"]).code(1);
+        let report: Value = serde_json::from_str(&stdout(&printed)).unwrap();
         let named: Vec<&str> =
             report["underivable"].as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
         assert_eq!(named.len(), 2, "{named:?}");
@@ -38,8 +38,8 @@ fn all_sentences_without_a_derivation_are_named() {
         // Training refuses the same job, and takes it without these sentences.
         grammaton(&["train", &at(&dir, "job.toml"), "--quiet"]).code(2);
         fs::write(dir.path().join("corpus.txt"), "ab abb\n\naab\n").unwrap();
-        let told = grammaton(&["check", &at(&dir, "job.toml"), "--json"]).success();
-        let report: Value = serde_json::from_str(&stdout(&told)).unwrap();
+        let printed = grammaton(&["check", &at(&dir, "job.toml"), "--json"]).success();
+        let report: Value = serde_json::from_str(&stdout(&printed)).unwrap();
         assert_eq!(report["underivable"], serde_json::json!([]));
         assert!(report["estimate"]["seconds"].as_f64().unwrap() > 0.0, "{report}");
         assert!(report["settings"].as_str().unwrap().contains(&format!("method = \"{method}\"")), "{report}");
@@ -54,8 +54,8 @@ fn sentences_with_symbols_that_the_grammar_lacks_are_named_among_the_others() {
         let corpus = "ab\naxb\nba\n\naab\nab\nab\nab\nab\nyab\n";
         let dir =
             folder(&[("g.gr", GRAMMAR), ("job.toml", job.as_bytes()), ("corpus.txt", corpus.as_bytes())]);
-        let told = stdout(&grammaton(&["check", &at(&dir, "job.toml")]).code(1));
-        let (_, named) = told.split_once("the grammar cannot derive 3 sentences:\n").expect(&told);
+        let printed = stdout(&grammaton(&["check", &at(&dir, "job.toml")]).code(1));
+        let (_, named) = printed.split_once("the grammar cannot derive 3 sentences:\n").expect(&printed);
         let named: Vec<&str> = named.lines().filter(|line| !line.is_empty()).collect();
         let expected = [
             "corpus.txt:2: axb (the grammar has no terminal `x`)",
@@ -124,16 +124,16 @@ fn skipped_sentences_change_nothing_but_their_lines() {
         };
         refused(&["train", &at(&with, "job.toml"), "--quiet"], &["c.txt:"]);
         train(&alone, &["--quiet"]);
-        let told = train(&with, &["--set", "corpus.on_unparsable=skip"]);
-        let told = String::from_utf8(told.get_output().stderr.clone()).unwrap();
+        let printed = train(&with, &["--set", "corpus.on_unparsable=skip"]);
+        let printed = String::from_utf8(printed.get_output().stderr.clone()).unwrap();
         // Held-out sentences without a derivation are counted when they are measured, and not skipped.
         let n = lines.iter().filter(|&&line| is_skipped(line)).count();
         assert!(
             share > 0.0
-                || told.contains(&format!(
+                || printed.contains(&format!(
                     "skipped {n} sentences that the grammar cannot derive, the first one in line 2: ba"
                 )),
-            "{told}"
+            "{printed}"
         );
         let found =
             |dir: &TempDir, name: &str| fs::read_to_string(dir.path().join("out").join(name)).unwrap();
@@ -195,8 +195,8 @@ fn skipped_trees_and_tagged_sentences_change_nothing() {
             let assert = grammaton(&[&args[..], more].concat()).success();
             String::from_utf8(assert.get_output().stderr.clone()).unwrap()
         };
-        let told = train(&dirs[0], &["--set", "corpus.on_unparsable=skip"]);
-        assert!(faults.iter().all(|fault| told.contains(fault)), "{told}");
+        let printed = train(&dirs[0], &["--set", "corpus.on_unparsable=skip"]);
+        assert!(faults.iter().all(|fault| printed.contains(fault)), "{printed}");
         train(&dirs[1], &["-q"]);
         assert_eq!(digest(&dirs[0]), digest(&dirs[1]), "{model}");
     }

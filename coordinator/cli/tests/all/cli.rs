@@ -35,10 +35,10 @@ pub fn stdout(assert: &Assert) -> String {
 /// Checks for exit code 2, and one line on standard error with all of `parts`.
 pub fn refused(args: &[&str], parts: &[&str]) {
     let assert = grammaton(args).code(2);
-    let told = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
-    assert!(told.starts_with("error: ") && told.trim_end().lines().count() == 1, "{told}");
+    let printed = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+    assert!(printed.starts_with("error: ") && printed.trim_end().lines().count() == 1, "{printed}");
     for part in parts {
-        assert!(told.contains(part), "{part:?} is not in: {told}");
+        assert!(printed.contains(part), "{part:?} is not in: {printed}");
     }
 }
 
@@ -317,13 +317,13 @@ fn eval_refuses_trees_of_different_sentences() {
     let files: [(&str, &[u8]); 4] =
         [("gold", b"(A a)\n"), ("open", b"(A\n(B b"), ("other", b"\n(A b)"), ("bytes", b"(A a)\n(A \xff)")];
     let dir = folder(&files);
-    let told = |name: &str, parts: &[&str]| {
+    let printed = |name: &str, parts: &[&str]| {
         refused(&["eval", "brackets", &at(&dir, "gold"), &at(&dir, name)], parts);
     };
-    told("open", &["open:1:1: found a tree without an end"]);
-    told("other", &["other:2: found `b` as word 1", "gold:1 has `a`"]);
-    told("bytes", &["bytes:2: byte 9 is not UTF-8"]);
-    told("absent", &["absent: cannot read the trees"]);
+    printed("open", &["open:1:1: found a tree without an end"]);
+    printed("other", &["other:2: found `b` as word 1", "gold:1 has `a`"]);
+    printed("bytes", &["bytes:2: byte 9 is not UTF-8"]);
+    printed("absent", &["absent: cannot read the trees"]);
     refused(&["eval", "brackets", "-", "-"], &["only one"]);
 }
 

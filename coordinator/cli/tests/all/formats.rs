@@ -96,12 +96,12 @@ fn outcome(command: &str, dir: &tempfile::TempDir, trained: &tempfile::TempDir) 
         _ => grammaton(&["train", &job, "--out", &at(dir, "out"), "--overwrite"]),
     };
     let output = assert.get_output();
-    let told = String::from_utf8_lossy(&output.stderr);
-    let notices: Vec<&str> = told.lines().filter(|line| line.starts_with("notice: ")).collect();
+    let printed = String::from_utf8_lossy(&output.stderr);
+    let notices: Vec<&str> = printed.lines().filter(|line| line.starts_with("notice: ")).collect();
     let has = |part: &str| notices.iter().any(|notice| notice.contains(part));
     match output.status.code() {
-        Some(2) if told.contains("choose how it is read") => "asked",
-        Some(2) if told.contains("; decompress it") || told.contains("; unpack it") => "refused",
+        Some(2) if printed.contains("choose how it is read") => "asked",
+        Some(2) if printed.contains("; decompress it") || printed.contains("; unpack it") => "refused",
         Some(0) if has("; read with") => "read",
         Some(0) if has("is read as text") => "notice",
         Some(0) if has("to choose from, as comments") => "asked",
@@ -109,7 +109,7 @@ fn outcome(command: &str, dir: &tempfile::TempDir, trained: &tempfile::TempDir) 
         Some(0) if has("NFC and NFD") => "notice",
         Some(0) if has("U+") || has("UTF-16") || has("carriage") => "read",
         Some(0) => "as text",
-        code => panic!("{command}: {code:?}: {told}"),
+        code => panic!("{command}: {code:?}: {printed}"),
     }
     .to_owned()
 }
@@ -145,16 +145,16 @@ fn segmented(command: &str, text: &[u8], options: &[&str]) -> (String, String) {
     let grammar: &[&str] = if command == "segment" { &["--grammar", "unigram"] } else { &[] };
     let args = [&[command, &path, "--chains", "1", "--sweeps", "2", "-q"], grammar, options].concat();
     let assert = grammaton(&args).success();
-    let told = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
-    (stdout(&assert).replace(' ', ""), told.replace(&path, "text.txt"))
+    let printed = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+    (stdout(&assert).replace(' ', ""), printed.replace(&path, "text.txt"))
 }
 
 #[test]
 fn numbers_are_no_letters_and_other_columns_come_back() {
-    let (found, told) = segmented("morphemes", b"8 undo\n15 redo\n22 unread\n", &[]);
+    let (found, printed) = segmented("morphemes", b"8 undo\n15 redo\n22 unread\n", &[]);
     assert_eq!(found, "undo\nredo\nunread\n");
     assert_eq!(
-        told,
+        printed,
         "notice: text.txt: every line begins with a number (line 1: `8 undo`); read with --counts ones (as it is: --layout plain)\n"
     );
     let rows = b"u1\tundo\tA\n\nu2\tredo\tB\n";
@@ -179,9 +179,9 @@ fn markers_are_boundaries_with_and_without_the_unit() {
         &["--unit", "token"],
         &["--word-separator", ";eword", "--syllable-separator", ";esyll", "--unit", "token"],
     ] {
-        let (found, told) = segmented("segment", text, options);
+        let (found, printed) = segmented("segment", text, options);
         assert_eq!(found.replace('|', ""), "midogi\ndogi\n");
-        assert_eq!(told.contains("wordseg"), options.len() < 4, "{told}");
+        assert_eq!(printed.contains("wordseg"), options.len() < 4, "{printed}");
     }
     let dir = folder(&[("text.txt", text)]);
     let out = at(&dir, "out");
@@ -286,11 +286,11 @@ fn messages_name_the_file_of_the_user() {
     let words = at(&dir, "words.txt");
     let args = ["morphemes", &words, "--chains", "1", "--sweeps", "4", "--prefixes"];
     let assert = grammaton(&[&args[..], &[&at(&dir, "prefixes.txt")]].concat()).success();
-    let told = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
+    let printed = String::from_utf8(assert.get_output().stderr.clone()).unwrap();
     let notice =
         format!("notice: {}: the hyphens at the edge of 2 affixes were left out\n", at(&dir, "prefixes.txt"));
-    assert!(told.contains(&notice), "{told}");
-    assert!(told.contains(&format!("notice: {words}: no line has white space")), "{told}");
+    assert!(printed.contains(&notice), "{printed}");
+    assert!(printed.contains(&format!("notice: {words}: no line has white space")), "{printed}");
     refused(
         &[&args[..], &[&at(&dir, "other.txt"), "-q"]].concat(),
         &[&format!("{}: no affix", at(&dir, "other.txt"))],
@@ -332,9 +332,9 @@ fn segments_of_the_ipa_are_not_divided() {
     };
     assert_eq!((symbols("ipa"), symbols("char")), (3, 6), "t\u{361}ʃʰ, aː, a");
     for (unit, is_told) in [("char", true), ("grapheme", true), ("ipa", false)] {
-        let (_, told) = segmented("segment", text.as_bytes(), &["--unit", unit]);
+        let (_, printed) = segmented("segment", text.as_bytes(), &["--unit", unit]);
         let notice = "text.txt: the text is in the International Phonetic Alphabet";
-        assert_eq!(told.contains(notice), is_told, "{told}");
+        assert_eq!(printed.contains(notice), is_told, "{printed}");
     }
 }
 

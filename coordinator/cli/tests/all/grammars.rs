@@ -61,8 +61,8 @@ fn marks_of_stress_are_those_that_are_named() {
     let print = |more: &[&str]| {
         let args = [&["grammars", "colloc-syllable-stress", "--corpus", &corpus], more].concat();
         let found = grammaton(&args).success();
-        let told = String::from_utf8(found.get_output().stderr.clone()).unwrap();
-        (stdout(&found), told.contains("no stress mark"))
+        let messages = String::from_utf8(found.get_output().stderr.clone()).unwrap();
+        (stdout(&found), messages.contains("no stress mark"))
     };
     let (text, _) = print(&[]);
     assert!(text.contains("1 1 Stress --> ˈ\n") && !text.contains("Stress --> '"), "{text}");

@@ -172,11 +172,11 @@ fn beyond_limits() -> Vec<(Case, [&'static str; 2])> {
 fn inputs_beyond_a_limit_are_refused_in_one_line() {
     for (case, parts) in beyond_limits() {
         let output = case.run();
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{}: {}: {told}", case.name, output.status);
-        assert_eq!(told.trim_end().lines().count(), 1, "{}: {told}", case.name);
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{}: {}: {printed}", case.name, output.status);
+        assert_eq!(printed.trim_end().lines().count(), 1, "{}: {printed}", case.name);
         for part in parts {
-            assert!(told.contains(part), "{}: {part:?} is not in: {told}", case.name);
+            assert!(printed.contains(part), "{}: {part:?} is not in: {printed}", case.name);
         }
     }
 }
@@ -194,20 +194,20 @@ fn a_sentence_with_too_many_derivations_is_refused_or_skipped() {
     for (name, model, grammar, inference) in models {
         let files = [("g.gr", grammar.to_owned()), ("c.txt", letters(3_000, 1) + "\n")];
         let output = Case::new(name, model, TOKENS, inference, &files).run();
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{name}: {told}");
-        let last = told.trim_end().lines().last().unwrap_or_default();
-        assert!(last.contains("a sentence of 3000 symbols has too many derivations"), "{name}: {told}");
-        assert!(last.contains("c.txt:1: ") && last.contains("split the sentence"), "{name}: {told}");
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{name}: {printed}");
+        let last = printed.trim_end().lines().last().unwrap_or_default();
+        assert!(last.contains("a sentence of 3000 symbols has too many derivations"), "{name}: {printed}");
+        assert!(last.contains("c.txt:1: ") && last.contains("split the sentence"), "{name}: {printed}");
         let files =
             [("g.gr", grammar.to_owned()), ("c.txt", letters(30, 2) + "\n" + &letters(3_000, 1) + "\n")];
         let skipping = format!("{TOKENS}\non_unparsable = \"skip\"");
         let output = Case::new("skipped", model, &skipping, inference, &files).run_with(&[]);
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success(), "{name}: {told}");
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{name}: {printed}");
         let notice =
             "skipped 1 sentences whose derivations would take more than 2048 MiB, the first one in line 2: ";
-        assert!(told.contains(notice), "{name}: {told}");
+        assert!(printed.contains(notice), "{name}: {printed}");
     }
 }
 
@@ -224,7 +224,7 @@ fn deep_and_long_rules_within_the_limits_are_trained_on() {
     ];
     for case in cases {
         let output = case.run();
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(0), "{}: {}: {told}", case.name, output.status);
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}: {}: {printed}", case.name, output.status);
     }
 }

@@ -80,13 +80,13 @@ fn a_cascade_knows_the_affixes_that_its_first_run_uses_most() {
         &["--cascade", "no affixes"],
     );
     refused(&["morphemes", &at(&dir, "words.txt"), "--cascade", "--out", &out], &["has a finished result"]);
-    for (wrong, told) in [
+    for (wrong, printed) in [
         ("model.prefixes=words.txt", "left out: model.cascade finds them"),
         ("model.voters=[\"auto:morph15\"]", "0 with model.voters or a [[sweep]]"),
         ("inference.seed=1,2", "0 with model.voters or a [[sweep]]"),
         ("model.grammar=auto:colloc", "a grammar of morphemes for model.cascade"),
     ] {
-        refused(&["train", &at(&dir, "out/job.toml"), "--out", &at(&dir, "not"), "--set", wrong], &[told]);
+        refused(&["train", &at(&dir, "out/job.toml"), "--out", &at(&dir, "not"), "--set", wrong], &[printed]);
     }
 }
 

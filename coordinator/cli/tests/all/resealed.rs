@@ -212,7 +212,9 @@ fn unsound(
         let Some(changed) = changes.get(change) else { continue };
         *n_read += 1;
         match catch_unwind(AssertUnwindSafe(|| read(changed))) {
-            Ok(Some(told)) if told.trim().lines().count() != 1 => found.push(format!("byte {at}: {told}")),
+            Ok(Some(printed)) if printed.trim().lines().count() != 1 => {
+                found.push(format!("byte {at}: {printed}"))
+            }
             Ok(_) => {}
             Err(_) => found.push(format!("byte {at}, change {change}: a panic")),
         }

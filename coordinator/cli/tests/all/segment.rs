@@ -78,16 +78,16 @@ fn drawn(language: &str, n: usize) -> String {
 fn grammars_are_chosen_by_trials_which_are_shown_and_the_job_says_why() {
     let dir = folder(&[("text.txt", drawn("poor-syllables", 150).as_bytes())]);
     let args = ["segment", &at(&dir, "text.txt"), "--out", &at(&dir, "out"), "--sweeps", "4"];
-    let told = grammaton(&args).success();
-    let told = String::from_utf8(told.get_output().stderr.clone()).unwrap();
+    let printed = grammaton(&args).success();
+    let printed = String::from_utf8(printed.get_output().stderr.clone()).unwrap();
     let job = read(&dir, "out/job.toml");
     let reason = job.lines().find(|line| line.contains("words of a short trial have one syllable")).unwrap();
-    assert!(told.contains(&format!("notice: {}\n", &reason[2..])), "{told}");
+    assert!(printed.contains(&format!("notice: {}\n", &reason[2..])), "{printed}");
     assert!(reason.contains("a trial with one level of collocations agrees by 0."), "{reason}");
     assert!(!reason.contains("a trial with function words"), "for short words only: {reason}");
-    let of_trials = told.split(&reason[2..]).next().unwrap();
-    assert_eq!(of_trials.matches("notice: trial of ").count(), 2, "{told}");
-    assert_eq!(told.matches("\nround 4, ").count(), 3, "rounds are those of the run: {told}");
+    let of_trials = printed.split(&reason[2..]).next().unwrap();
+    assert_eq!(of_trials.matches("notice: trial of ").count(), 2, "{printed}");
+    assert_eq!(printed.matches("\nround 4, ").count(), 3, "rounds are those of the run: {printed}");
     let summary: serde_json::Value = serde_json::from_str(&read(&dir, "out/summary.json")).unwrap();
     let n_chains = |point: &serde_json::Value| point["bounds"].as_array().unwrap().len();
     assert_eq!(summary["points"].as_array().unwrap().iter().map(n_chains).sum::<usize>(), 3, "{job}");
@@ -113,9 +113,9 @@ fn grammars_are_chosen_alike_for_characters_and_tokens() {
             "[model]\ngrammar = \"auto\"\n[corpus]\npath = \"text.txt\"\n{form}\n[inference]\nmethod = \"hastings\"\nmax_rounds = 2\n"
         );
         let dir = folder(&[("text.txt", text.as_bytes()), ("job.toml", job.as_bytes())]);
-        let told = grammaton(&["train", &at(&dir, "job.toml")]).success().get_output().stderr.clone();
-        let told = String::from_utf8(told).unwrap();
-        told.lines().find(|line| line.contains("of a short trial")).unwrap_or(&told).to_owned()
+        let printed = grammaton(&["train", &at(&dir, "job.toml")]).success().get_output().stderr.clone();
+        let printed = String::from_utf8(printed).unwrap();
+        printed.lines().find(|line| line.contains("of a short trial")).unwrap_or(&printed).to_owned()
     });
     assert_eq!(reasons[0], reasons[1]);
 }
@@ -139,8 +139,8 @@ fn a_resumed_run_has_its_segmentation() {
     for name in ["segmented.txt", "summary.json"] {
         fs::remove_file(dir.path().join("out").join(name)).unwrap();
     }
-    let told = stdout(&run(&text, &["--resume", "--json"]).success());
-    assert!(told.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{told}");
+    let printed = stdout(&run(&text, &["--resume", "--json"]).success());
+    assert!(printed.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{printed}");
     assert_eq!((read(&dir, "out/segmented.txt"), sha256(&dir, "out")), (segmented, digest));
     let refused = run(&at(&dir, "other.txt"), &["--resume", "--quiet"]).code(2).get_output().stderr.clone();
     assert!(String::from_utf8(refused).unwrap().contains("the folder has a run of another text"));
@@ -152,10 +152,10 @@ fn progress_names_options() {
     let dir = folder(&[("text.txt", b"abab\nba\nab\n")]);
     let args =
         ["segment", &at(&dir, "text.txt"), "--grammar", "unigram,colloc", "--sweeps", "8", "--chains", "2"];
-    let told = String::from_utf8(grammaton(&args).success().get_output().stderr.clone()).unwrap();
-    assert!(told.contains("stopped after 8 rounds, as --sweeps says"), "{told}");
-    assert!(!told.contains("inference."), "{told}");
-    assert!(told.contains("the model written is of auto:unigram"), "{told}");
+    let printed = String::from_utf8(grammaton(&args).success().get_output().stderr.clone()).unwrap();
+    assert!(printed.contains("stopped after 8 rounds, as --sweeps says"), "{printed}");
+    assert!(!printed.contains("inference."), "{printed}");
+    assert!(printed.contains("the model written is of auto:unigram"), "{printed}");
 }
 
 /// Law: a command overwrites only what an earlier run of it wrote, unless it may replace other files, and never the text.
@@ -173,8 +173,11 @@ fn files_of_the_user_are_not_overwritten() {
         [("corpus.txt", &[][..]), ("corpus.txt", &["--overwrite"]), ("job.toml", &["--overwrite"])]
     {
         let dir = folder(&[("corpus.txt", text.as_bytes()), (name, text.as_bytes())]);
-        let told = String::from_utf8(run(&dir, args).code(2).get_output().stderr.clone()).unwrap();
-        assert!(told.contains("corpus.txt: the text would be overwritten; choose another folder"), "{told}");
+        let printed = String::from_utf8(run(&dir, args).code(2).get_output().stderr.clone()).unwrap();
+        assert!(
+            printed.contains("corpus.txt: the text would be overwritten; choose another folder"),
+            "{printed}"
+        );
         assert_eq!(read(&dir, name), text);
     }
     let dir = folder(&[("text.txt", text.as_bytes())]);
@@ -199,8 +202,8 @@ fn phonemes_are_tokens_between_spaces() {
 fn written_job_gives_the_same_result_on_any_number_of_threads() {
     let dir = folder(&[("text.txt", TEXT.as_bytes())]);
     let (text, out) = (at(&dir, "text.txt"), at(&dir, "out"));
-    let told = segment(&[&text, "--out", &out, "--workers", "1"]);
-    assert_eq!(told.trim_end(), at(&dir, "out/segmented.txt"));
+    let printed = segment(&[&text, "--out", &out, "--workers", "1"]);
+    assert_eq!(printed.trim_end(), at(&dir, "out/segmented.txt"));
     grammaton(&["train", &at(&dir, "out/job.toml"), "--out", &at(&dir, "again"), "--workers", "3", "-q"])
         .success();
     assert_eq!(sha256(&dir, "out"), sha256(&dir, "again"));
@@ -267,12 +270,12 @@ fn a_line_of_thousands_of_symbols_is_segmented() {
 #[test]
 fn text_with_spaces_is_scored() {
     let dir = folder(&[("gold.txt", b"tu mi tu\nmi\n"), ("bare.txt", b"tumitu\nmi\n")]);
-    let told = |name: &str| {
+    let printed = |name: &str| {
         let found = grammaton(&["segment", &at(&dir, name), "--sweeps", "4"]).success();
         String::from_utf8(found.get_output().stderr.clone()).unwrap()
     };
-    assert!(told("gold.txt").contains("mbr-vote F1"));
-    assert!(!told("bare.txt").contains("mbr-vote F1"));
+    assert!(printed("gold.txt").contains("mbr-vote F1"));
+    assert!(!printed("bare.txt").contains("mbr-vote F1"));
 }
 
 #[test]
@@ -317,8 +320,8 @@ fn segments_of_single_symbols_are_told() {
             ("corpus.txt", corpus.as_bytes()),
             ("job.toml", job.as_bytes()),
         ]);
-        let told = grammaton(&["train", &at(&dir, "job.toml")]).success();
-        let console = String::from_utf8_lossy(&told.get_output().stderr).into_owned();
+        let printed = grammaton(&["train", &at(&dir, "job.toml")]).success();
+        let console = String::from_utf8_lossy(&printed.get_output().stderr).into_owned();
         let summary = read(&dir, "out/summary.json");
         for text in [&console, &summary] {
             assert_eq!(text.contains("single symbols"), is_told, "{text}");
@@ -356,22 +359,22 @@ fn gold_may_be_a_file_of_its_own() {
             &out,
             "--overwrite",
         ];
-        let told = grammaton(&[&args[..], gold].concat()).success();
-        let told = String::from_utf8(told.get_output().stderr.clone()).unwrap();
+        let printed = grammaton(&[&args[..], gold].concat()).success();
+        let printed = String::from_utf8(printed.get_output().stderr.clone()).unwrap();
         let summary: serde_json::Value = serde_json::from_str(&read(&dir, "out/summary.json")).unwrap();
-        (summary["scores"]["mbr-vote"].clone(), told)
+        (summary["scores"]["mbr-vote"].clone(), printed)
     };
     let (of_text, _) = scores("gold.txt", &[]);
-    let (of_file, told) = scores("bare.txt", &["--gold", &at(&dir, "reversed.txt")]);
+    let (of_file, printed) = scores("bare.txt", &["--gold", &at(&dir, "reversed.txt")]);
     assert_eq!(of_file, of_text);
-    assert!(told.contains("reversed.txt: 8 of 8 lines are sentences of the corpus"), "{told}");
-    let (of_analyses, told) = scores("bare.txt", &["--gold", &at(&dir, "analyses.txt")]);
+    assert!(printed.contains("reversed.txt: 8 of 8 lines are sentences of the corpus"), "{printed}");
+    let (of_analyses, printed) = scores("bare.txt", &["--gold", &at(&dir, "analyses.txt")]);
     assert_eq!(of_analyses["sentences"], 2);
     assert!(
-        told.contains(
+        printed.contains(
             "analyses.txt: 2 of 3 lines are sentences of the corpus, which are scored; no sentence is"
         ),
-        "{told}"
+        "{printed}"
     );
     // The same lines by `eval`.
     let segmented = read(&dir, "out/segmented.txt");

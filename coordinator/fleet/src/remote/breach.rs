@@ -32,10 +32,10 @@ pub(super) enum Breach {
     #[error("answer {0} does not arrive")]
     Late(LeaseId),
     /// An answer to a batch that was never submitted.
-    #[error("answer {0} is to a batch that never was")]
+    #[error("answer {0} is to a batch that was never submitted")]
     UnknownBatch(LeaseId),
     /// An answer to a task that its batch does not have.
-    #[error("answer {lease} is to a task that never was: there are {n_tasks}")]
+    #[error("answer {lease} is to a task that its batch lacks: there are {n_tasks}")]
     UnknownTask { lease: LeaseId, n_tasks: usize },
     /// An answer whose decoding panicked.
     #[error(transparent)]

@@ -48,7 +48,7 @@ pub fn load(folder: &Path, urls: &[String]) -> Result<Job> {
 }
 
 /// Returns the reason of a failure, in which files have the names that the job gives them.
-pub fn told(error: &anyhow::Error, folder: &Path) -> Reason {
+pub fn reason(error: &anyhow::Error, folder: &Path) -> Reason {
     let text = format!("{error:#}").replace(&format!("{}/", inputs_in(folder).display()), "");
     Reason(text.replace(&format!("{}/", folder.display()), ""))
 }

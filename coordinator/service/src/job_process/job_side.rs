@@ -11,10 +11,10 @@ use training::events::{Observer, RunEvent};
 use training::run::{Earlier, Run};
 use training::train::{group::Inputs, train};
 
-use super::folder::{JOB, RESULTS, load, told};
+use super::folder::{JOB, RESULTS, load, reason};
 use super::frames::{self, Sender};
 use super::limits;
-use super::messages::{Action, Assignment, FromJob, ToJob, Told};
+use super::messages::{Action, Assignment, FromJob, OwnedEvent, ToJob};
 use super::service_fleet::ServiceFleet;
 
 /// Does what the service assigns on `input`, and reports on `output`. Calls `orphaned` when the service closes the pipe, which it does
@@ -38,7 +38,7 @@ pub fn run(
     let fleet = ServiceFleet::start(input, service.clone(), orphaned)?;
     let ended = match catch_unwind(AssertUnwindSafe(|| execute(&assignment, &fleet))) {
         Ok(Ok(digest)) => Ok(digest),
-        Ok(Err(error)) => Err(told(&error, &folder)),
+        Ok(Err(error)) => Err(reason(&error, &folder)),
         Err(_) => {
             Err("internal error: the job panicked; the service's log says where, please report it".into())
         }
@@ -59,11 +59,12 @@ fn execute(assignment: &Assignment, fleet: &ServiceFleet) -> Result<String> {
     let job_file = folder.join(JOB);
     let mut run = Run::open(&job, &job_file, Earlier::Resume)?;
     let inputs = Inputs::load(&job)?;
-    let told = &mut Teller(fleet.service());
-    let inputs = run.complete_job(inputs, fleet, told)?;
-    let outcome = run.train(told, |job, checkpoints, told| train(job, &inputs, fleet, checkpoints, told))?;
+    let observer = &mut Teller(fleet.service());
+    let inputs = run.complete_job(inputs, fleet, observer)?;
+    let outcome =
+        run.train(observer, |job, checkpoints, observer| train(job, &inputs, fleet, checkpoints, observer))?;
     let crew = fleet.crew()?;
-    Ok(run.finish(outcome, &crew, told)?.parameters_sha256)
+    Ok(run.finish(outcome, &crew, observer)?.parameters_sha256)
 }
 
 /// Waits until a process of an earlier service, which is about to end, has left the folder of results.
@@ -79,7 +80,7 @@ struct Teller(Arc<Sender>);
 
 impl Observer for Teller {
     fn on(&mut self, event: &RunEvent<'_>) -> Result<()> {
-        let event = serde_json::to_string(&Told::from(event))?;
+        let event = serde_json::to_string(&OwnedEvent::from(event))?;
         self.0.send(&FromJob::Event(event), &[]).context("the service is gone")
     }
 }

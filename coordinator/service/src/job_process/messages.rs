@@ -153,7 +153,7 @@ pub enum FromJob {
         /// Bytes of its payload.
         bytes: usize,
     },
-    /// An event of the run: a [`Told`] as JSON.
+    /// An event of the run: an [`OwnedEvent`] as JSON.
     Event(String),
     /// Asks for [`ToJob::Crew`].
     CrewWanted,
@@ -206,7 +206,7 @@ impl From<FleetError> for BatchError {
 
 /// A [`RunEvent`] that owns its data; variants and fields are the same.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub enum Told {
+pub enum OwnedEvent {
     Started(Start),
     Resumed { checkpoint: String, round: usize },
     Prepared { earlier: Vec<RoundMetrics> },
@@ -221,45 +221,47 @@ pub enum Told {
     Finished(Box<Summary>),
 }
 
-impl From<&RunEvent<'_>> for Told {
-    fn from(event: &RunEvent<'_>) -> Told {
+impl From<&RunEvent<'_>> for OwnedEvent {
+    fn from(event: &RunEvent<'_>) -> OwnedEvent {
         match *event {
-            RunEvent::Started(start) => Told::Started(start.clone()),
+            RunEvent::Started(start) => OwnedEvent::Started(start.clone()),
             RunEvent::Resumed { checkpoint, round } => {
-                Told::Resumed { checkpoint: checkpoint.to_owned(), round }
+                OwnedEvent::Resumed { checkpoint: checkpoint.to_owned(), round }
             }
-            RunEvent::Prepared { earlier } => Told::Prepared { earlier: earlier.to_vec() },
-            RunEvent::PhaseBegun(phase) => Told::PhaseBegun(phase),
-            RunEvent::RoundFinished(round) => Told::RoundFinished(Box::new(round.clone())),
-            RunEvent::Scored(look) => Told::Scored(Box::new(look())),
-            RunEvent::Fleet(event) => Told::Fleet(event.clone()),
-            RunEvent::Checkpointed(written) => Told::Checkpointed(*written),
-            RunEvent::CheckpointFailed(error) => Told::CheckpointFailed(format!("{error:#}")),
-            RunEvent::Notice(text) => Told::Notice(text.to_owned()),
-            RunEvent::Stopped(text) => Told::Stopped(text.to_owned()),
-            RunEvent::Finished(summary) => Told::Finished(Box::new(summary.clone())),
+            RunEvent::Prepared { earlier } => OwnedEvent::Prepared { earlier: earlier.to_vec() },
+            RunEvent::PhaseBegun(phase) => OwnedEvent::PhaseBegun(phase),
+            RunEvent::RoundFinished(round) => OwnedEvent::RoundFinished(Box::new(round.clone())),
+            RunEvent::Scored(look) => OwnedEvent::Scored(Box::new(look())),
+            RunEvent::Fleet(event) => OwnedEvent::Fleet(event.clone()),
+            RunEvent::Checkpointed(written) => OwnedEvent::Checkpointed(*written),
+            RunEvent::CheckpointFailed(error) => OwnedEvent::CheckpointFailed(format!("{error:#}")),
+            RunEvent::Notice(text) => OwnedEvent::Notice(text.to_owned()),
+            RunEvent::Stopped(text) => OwnedEvent::Stopped(text.to_owned()),
+            RunEvent::Finished(summary) => OwnedEvent::Finished(Box::new(summary.clone())),
         }
     }
 }
 
-impl Told {
+impl OwnedEvent {
     /// Tells the event to `observer`.
     pub fn tell(&self, observer: &mut dyn Observer) -> Result<()> {
         match self {
-            Told::Started(start) => observer.on(&RunEvent::Started(start)),
-            Told::Resumed { checkpoint, round } => {
+            OwnedEvent::Started(start) => observer.on(&RunEvent::Started(start)),
+            OwnedEvent::Resumed { checkpoint, round } => {
                 observer.on(&RunEvent::Resumed { checkpoint, round: *round })
             }
-            Told::Prepared { earlier } => observer.on(&RunEvent::Prepared { earlier }),
-            Told::PhaseBegun(phase) => observer.on(&RunEvent::PhaseBegun(*phase)),
-            Told::RoundFinished(round) => observer.on(&RunEvent::RoundFinished(round)),
-            Told::Scored(snapshot) => observer.on(&RunEvent::Scored(&|| (**snapshot).clone())),
-            Told::Fleet(event) => observer.on(&RunEvent::Fleet(event)),
-            Told::Checkpointed(written) => observer.on(&RunEvent::Checkpointed(written)),
-            Told::CheckpointFailed(error) => observer.on(&RunEvent::CheckpointFailed(&anyhow!("{error}"))),
-            Told::Notice(text) => observer.on(&RunEvent::Notice(text)),
-            Told::Stopped(text) => observer.on(&RunEvent::Stopped(text)),
-            Told::Finished(summary) => observer.on(&RunEvent::Finished(summary)),
+            OwnedEvent::Prepared { earlier } => observer.on(&RunEvent::Prepared { earlier }),
+            OwnedEvent::PhaseBegun(phase) => observer.on(&RunEvent::PhaseBegun(*phase)),
+            OwnedEvent::RoundFinished(round) => observer.on(&RunEvent::RoundFinished(round)),
+            OwnedEvent::Scored(snapshot) => observer.on(&RunEvent::Scored(&|| (**snapshot).clone())),
+            OwnedEvent::Fleet(event) => observer.on(&RunEvent::Fleet(event)),
+            OwnedEvent::Checkpointed(written) => observer.on(&RunEvent::Checkpointed(written)),
+            OwnedEvent::CheckpointFailed(error) => {
+                observer.on(&RunEvent::CheckpointFailed(&anyhow!("{error}")))
+            }
+            OwnedEvent::Notice(text) => observer.on(&RunEvent::Notice(text)),
+            OwnedEvent::Stopped(text) => observer.on(&RunEvent::Stopped(text)),
+            OwnedEvent::Finished(summary) => observer.on(&RunEvent::Finished(summary)),
         }
     }
 }

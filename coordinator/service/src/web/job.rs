@@ -11,7 +11,7 @@ use training::report::{self, rounds, rules};
 use training::snapshot::{Snapshot, Strings};
 
 use super::events::Part;
-use super::{files, jobs, moment, workers};
+use super::{files, jobs, utc, workers};
 use crate::job_log::Line;
 use crate::record::{JobId, Record, State, View};
 use crate::view::JobView;
@@ -83,7 +83,7 @@ fn head(record: &Record) -> Markup {
         p.quiet {
             "Job " (id) " of " (visible(owner)) " · priority " (priority)
             @if let Some(most) = max_workers { " · at most " (most) " workers" }
-            " · submitted " (moment::minute(*submitted)) " UTC"
+            " · submitted " (utc::minute(*submitted)) " UTC"
             @if let Some(millis) = took { " · took " (duration(millis as f64 / 1000.0)) }
         }
         @match state {
@@ -322,7 +322,7 @@ fn computing(fleet: &FleetStatus) -> Markup {
 fn lines(log: &[Line]) -> Markup {
     html! {
         h2 { "Log" }
-        ol.log { @for Line { at, text } in log { li { time { (moment::second(*at)) } " " (visible(text)) } } }
+        ol.log { @for Line { at, text } in log { li { time { (utc::second(*at)) } " " (visible(text)) } } }
     }
 }
 

@@ -9,7 +9,7 @@ use maud::{Markup, html};
 use training::metrics::Phase;
 
 use super::events::Part;
-use super::moment;
+use super::utc;
 use crate::record::{Record, State, View};
 use crate::status::JobStatus;
 use crate::{Page, Problem, Service};
@@ -65,7 +65,7 @@ fn table(jobs: &[View]) -> Markup {
                             td.far { (progress_of(record, *ahead, progress.as_ref())) }
                             td.left { (visible(&record.owner)) }
                             td { (record.priority) }
-                            td { (moment::minute(record.submitted)) }
+                            td { (utc::minute(record.submitted)) }
                         }
                     }
                 }

@@ -57,11 +57,11 @@ impl Job {
     /// Notices about the keys in `set` that have no effect because of other keys.
     pub(super) fn unused<'k>(&self, set: impl Iterator<Item = &'k Key>) -> Vec<String> {
         let acts = |key: &&Key| self.points.iter().any(|point| key.acts_at(self, point));
-        let told = |key: &Key| {
+        let message = |key: &Key| {
             let need = key.need.map_or("", |need| need.text);
             format!("{} has no effect here; it needs {}", key.path(), need.replace('`', ""))
         };
-        set.filter(|key| !acts(key)).map(told).collect()
+        set.filter(|key| !acts(key)).map(message).collect()
     }
 
     /// Refuses conflicting values.

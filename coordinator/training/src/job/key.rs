@@ -288,7 +288,7 @@ impl Key {
 /// Description of the values of a type, from its `Deserialize`.
 pub fn values_of<T: for<'de> Deserialize<'de>>() -> String {
     match T::deserialize(Asking) {
-        Err(Told(told)) => told,
+        Err(Description(text)) => text,
         Ok(_) => "anything".to_owned(),
     }
 }
@@ -298,19 +298,19 @@ struct Asking;
 
 /// Description of the requested type.
 #[derive(Debug)]
-struct Told(String);
+struct Description(String);
 
-impl fmt::Display for Told {
+impl fmt::Display for Description {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Told {}
+impl std::error::Error for Description {}
 
-impl serde::de::Error for Told {
-    fn custom<T: fmt::Display>(message: T) -> Told {
-        Told(message.to_string())
+impl serde::de::Error for Description {
+    fn custom<T: fmt::Display>(message: T) -> Description {
+        Description(message.to_string())
     }
 }
 
@@ -318,24 +318,24 @@ impl serde::de::Error for Told {
 struct OneEntry;
 
 impl<'de> serde::de::SeqAccess<'de> for OneEntry {
-    type Error = Told;
+    type Error = Description;
 
     fn next_element_seed<T: serde::de::DeserializeSeed<'de>>(
         &mut self,
         seed: T,
-    ) -> Result<Option<T::Value>, Told> {
+    ) -> Result<Option<T::Value>, Description> {
         seed.deserialize(Asking).map(Some)
     }
 }
 
 macro_rules! tells {
-    ($($method:ident => $told:literal),+ $(,)?) => {
-        $(fn $method<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Told> { Err(Told($told.to_owned())) })+
+    ($($method:ident => $text:literal),+ $(,)?) => {
+        $(fn $method<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Description> { Err(Description($text.to_owned())) })+
     };
 }
 
 impl<'de> Deserializer<'de> for Asking {
-    type Error = Told;
+    type Error = Description;
 
     tells! {
         deserialize_bool => "`true` or `false`",
@@ -347,16 +347,18 @@ impl<'de> Deserializer<'de> for Asking {
         deserialize_any => "a table",
     }
 
-    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Told> {
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Description> {
         visitor.visit_some(self)
     }
 
-    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Told> {
-        visitor.visit_seq(OneEntry).map_err(|Told(entry)| Told(format!("a list, each {entry}")))
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Description> {
+        visitor.visit_seq(OneEntry).map_err(|Description(entry)| Description(format!("a list, each {entry}")))
     }
 
-    fn deserialize_tuple<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, Told> {
-        visitor.visit_seq(OneEntry).map_err(|Told(entry)| Told(format!("a list of {len}, each {entry}")))
+    fn deserialize_tuple<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, Description> {
+        visitor
+            .visit_seq(OneEntry)
+            .map_err(|Description(entry)| Description(format!("a list of {len}, each {entry}")))
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -364,9 +366,9 @@ impl<'de> Deserializer<'de> for Asking {
         _: &'static str,
         variants: &'static [&'static str],
         _: V,
-    ) -> Result<V::Value, Told> {
+    ) -> Result<V::Value, Description> {
         let names: Vec<String> = variants.iter().map(|name| format!("`\"{name}\"`")).collect();
-        Err(Told(format!("one of {}", names.join(", "))))
+        Err(Description(format!("one of {}", names.join(", "))))
     }
 
     forward_to_deserialize_any! {

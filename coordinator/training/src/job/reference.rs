@@ -32,7 +32,7 @@ suffixes. `grammaton grammars NAME --corpus FILE` prints any of them as a file t
 With syllables every symbol is a vowel or a consonant. A nucleus is a sequence of vowels, onsets and codas are sequences of consonants. An
 utterance without a vowel is a segment, the nonterminal `WithoutNucleus`, so that every utterance has a derivation. Vowels are those that
 `model.vowels` names. If it is empty, letters that are vowels or consonants in whatever is written with them (Latin, Cyrillic and Greek script, the
-International Phonetic Alphabet) are known, and other symbols are told apart by their neighbours (Sukhotin's algorithm). Letters of transcriptions that
+International Phonetic Alphabet) are known, and other symbols are distinguished by their neighbours (Sukhotin's algorithm). Letters of transcriptions that
 use them otherwise are not believed: where vowels and consonants would alternate much less than by neighbours alone.
 
 With `stress` a mark after a nucleus makes its syllable a stressed one (Börschinger & Johnson 2014), and words learn which patterns of stressed

@@ -70,7 +70,12 @@ impl Affixes {
 }
 
 /// Makes the grammar; notices go to `notices`.
-pub fn made(kind: Auto, source: &Source, known: &Known, notices: &mut Vec<String>) -> Result<AutoGrammar> {
+pub fn auto_grammar(
+    kind: Auto,
+    source: &Source,
+    known: &Known,
+    notices: &mut Vec<String>,
+) -> Result<AutoGrammar> {
     let symbols = &source.end.symbols;
     let mut stress_marks = vec![false; if kind.has_stress() { symbols.len() } else { 0 }];
     if kind.has_stress() {

@@ -1,7 +1,7 @@
 //! Chooses the strings that sticks begin with: the best of the candidates of all sentences.
 //!
 //! Short strings are counted first, by [`Shuffle`] and [`Ranking`]; then, in one pass after the other, strings of up to twice as many
-//! symbols, those alone that can still be among the best. The workers bound how much the strings can come to that begin with one of the
+//! symbols, those alone that can still be among the best. The workers bound the counts of the strings that begin with one of the
 //! longest that were counted; those whose bound is below the last of the best so far are not counted. What is chosen is the same, bit for
 //! bit, as if all had been.
 
@@ -36,7 +36,7 @@ pub struct Choice {
     pub max_length: u32,
 }
 
-/// The best strings of every adapted nonterminal. `tasks` asks the sentences for work with a lexicon; `refuse` is told of the sentences that the grammar cannot derive, by shard and position
+/// The best strings of every adapted nonterminal. `tasks` asks the sentences for work with a lexicon; `refuse` gets the sentences that the grammar cannot derive, by shard and position
 /// in it; files are made in `folder`.
 pub fn choose(
     fleet: &dyn Map,

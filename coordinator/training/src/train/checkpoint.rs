@@ -205,7 +205,7 @@ impl Checkpoint<'_> {
         })
     }
 
-    /// Reads a file; what is inside points only at what is inside.
+    /// Reads a file, all of whose references are within it.
     pub fn from_bytes(bytes: &[u8]) -> Result<Checkpoint<'static>, Defect> {
         let (version, body) = SEAL.open(bytes)?;
         let body = unpacked(body)?;

@@ -159,8 +159,8 @@ mod tests {
     use crate::train::group::Inputs;
     use crate::train::train;
 
-    /// Events that the observer is told, on the thread that made it.
-    struct Told {
+    /// An observer that records events, on the thread that made it.
+    struct Recorder {
         thread: thread::ThreadId,
         /// By checkpoint: the round, or the error.
         checkpoints: Vec<Result<usize, String>>,
@@ -169,13 +169,13 @@ mod tests {
         storage: Arc<Storage>,
     }
 
-    impl Told {
-        fn new(storage: Arc<Storage>) -> Told {
-            Told { thread: thread::current().id(), checkpoints: Vec::new(), opens_at: 0, storage }
+    impl Recorder {
+        fn new(storage: Arc<Storage>) -> Recorder {
+            Recorder { thread: thread::current().id(), checkpoints: Vec::new(), opens_at: 0, storage }
         }
     }
 
-    impl Observer for Told {
+    impl Observer for Recorder {
         fn on(&mut self, event: &RunEvent<'_>) -> Result<()> {
             assert_eq!(thread::current().id(), self.thread);
             match event {
@@ -213,7 +213,7 @@ mod tests {
         }
 
         /// Does `work`, in which storage is this one, and which may not use it on this thread.
-        fn within<T>(self: &Arc<Storage>, work: impl FnOnce(&mut Told) -> T) -> T {
+        fn within<T>(self: &Arc<Storage>, work: impl FnOnce(&mut Recorder) -> T) -> T {
             let (storage, thread) = (self.clone(), thread::current().id());
             let step = move || {
                 assert_ne!(thread::current().id(), thread, "the training thread waits for storage");
@@ -224,8 +224,8 @@ mod tests {
                 });
                 if is_open && !storage.fails.load(SeqCst) { Ok(()) } else { Err(io::Error::other("a fault")) }
             };
-            let mut told = Told::new(self.clone());
-            faults::inject(step, || work(&mut told))
+            let mut recorder = Recorder::new(self.clone());
+            faults::inject(step, || work(&mut recorder))
         }
     }
 
@@ -254,17 +254,17 @@ mod tests {
     fn one_snapshot_is_written_at_a_time_and_the_bytes_are_its_checkpoint() {
         let dir = tempfile::tempdir().unwrap();
         let mut checkpoints = checkpoints(dir.path(), ALWAYS);
-        Storage::new(true).within(|told| {
+        Storage::new(true).within(|recorder| {
             let mut writer = writer(&mut checkpoints);
-            writer.advance(|| progress(1), told).unwrap();
-            writer.advance(|| panic!("no snapshot is taken while one is being written"), told).unwrap();
-            assert!(told.checkpoints.is_empty());
-            told.storage.opens_soon();
-            writer.wait(told).unwrap();
-            assert_eq!(told.checkpoints, [Ok(1)]);
-            writer.advance(|| progress(3), told).unwrap();
-            writer.wait(told).unwrap();
-            assert_eq!((&told.checkpoints[..], writer.n_failed()), (&[Ok(1), Ok(3)][..], 0));
+            writer.advance(|| progress(1), recorder).unwrap();
+            writer.advance(|| panic!("no snapshot is taken while one is being written"), recorder).unwrap();
+            assert!(recorder.checkpoints.is_empty());
+            recorder.storage.opens_soon();
+            writer.wait(recorder).unwrap();
+            assert_eq!(recorder.checkpoints, [Ok(1)]);
+            writer.advance(|| progress(3), recorder).unwrap();
+            writer.wait(recorder).unwrap();
+            assert_eq!((&recorder.checkpoints[..], writer.n_failed()), (&[Ok(1), Ok(3)][..], 0));
         });
         assert_eq!(files(dir.path()), ["000001.ckpt", "000002.ckpt"]);
         for (name, rounds) in [("000001.ckpt", 1), ("000002.ckpt", 3)] {
@@ -277,16 +277,16 @@ mod tests {
     fn a_written_checkpoint_is_told_after_a_later_round() {
         let dir = tempfile::tempdir().unwrap();
         let mut checkpoints = checkpoints(dir.path(), 3600.0);
-        Storage::new(false).within(|told| {
+        Storage::new(false).within(|recorder| {
             let mut writer = writer(&mut checkpoints);
-            writer.advance(|| panic!("none is due"), told).unwrap();
-            writer.begin(|| progress(1), told).unwrap();
+            writer.advance(|| panic!("none is due"), recorder).unwrap();
+            writer.begin(|| progress(1), recorder).unwrap();
             while !writer.in_flight.as_ref().unwrap().is_finished() {
                 thread::sleep(Duration::from_millis(1));
             }
-            assert!(told.checkpoints.is_empty());
-            writer.advance(|| panic!("none is due"), told).unwrap();
-            assert_eq!(told.checkpoints, [Ok(1)]);
+            assert!(recorder.checkpoints.is_empty());
+            writer.advance(|| panic!("none is due"), recorder).unwrap();
+            assert_eq!(recorder.checkpoints, [Ok(1)]);
         });
     }
 
@@ -294,12 +294,12 @@ mod tests {
     fn checkpoints_may_follow_every_round() {
         let dir = tempfile::tempdir().unwrap();
         let mut checkpoints = checkpoints(dir.path(), 0.0);
-        Storage::new(true).within(|told| {
+        Storage::new(true).within(|recorder| {
             let mut writer = writer(&mut checkpoints);
-            told.storage.opens_soon();
-            (1..=5).for_each(|round| writer.advance(|| progress(round), told).unwrap());
-            writer.wait(told).unwrap();
-            assert_eq!(told.checkpoints, [1, 2, 3, 4, 5].map(Ok));
+            recorder.storage.opens_soon();
+            (1..=5).for_each(|round| writer.advance(|| progress(round), recorder).unwrap());
+            writer.wait(recorder).unwrap();
+            assert_eq!(recorder.checkpoints, [1, 2, 3, 4, 5].map(Ok));
         });
         assert_eq!(files(dir.path()), ["000001.ckpt", "000004.ckpt", "000005.ckpt"], "the best and the last");
     }
@@ -309,22 +309,23 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut checkpoints = checkpoints(dir.path(), ALWAYS);
         let storage = Storage::new(true);
-        storage.within(|told| {
+        storage.within(|recorder| {
             let mut writer = writer(&mut checkpoints);
-            writer.advance(|| progress(1), told).unwrap();
+            writer.advance(|| progress(1), recorder).unwrap();
             storage.opens_soon();
-            assert_eq!(writer.keep(|| progress(2), told).unwrap(), Kept::Checkpoint);
-            assert_eq!(told.checkpoints, [Ok(1), Ok(2)]);
+            assert_eq!(writer.keep(|| progress(2), recorder).unwrap(), Kept::Checkpoint);
+            assert_eq!(recorder.checkpoints, [Ok(1), Ok(2)]);
             assert!(read(dir.path(), "000002.ckpt") == checkpoint(2, -2.0).to_bytes());
             storage.is_closed.store(true, SeqCst);
-            writer.advance(|| progress(3), told).unwrap();
+            writer.advance(|| progress(3), recorder).unwrap();
             storage.opens_soon();
         });
         let (found, _) = resumed(dir.path(), &origin(""));
         assert_eq!(found.unwrap().unwrap().place(), (1, 3), "the writer was dropped");
         let off = &mut Checkpoints::none();
-        storage
-            .within(|told| assert_eq!(writer(off).keep(|| panic!("none is kept"), told).unwrap(), Kept::Off));
+        storage.within(|recorder| {
+            assert_eq!(writer(off).keep(|| panic!("none is kept"), recorder).unwrap(), Kept::Off)
+        });
     }
 
     #[test]
@@ -332,23 +333,23 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut checkpoints = checkpoints(dir.path(), ALWAYS);
         let storage = Storage::new(false);
-        storage.within(|told| {
+        storage.within(|recorder| {
             let mut writer = writer(&mut checkpoints);
             storage.fails.store(true, SeqCst);
-            writer.advance(|| progress(1), told).unwrap();
-            writer.wait(told).unwrap();
-            let Kept::Failed(reason) = writer.keep(|| progress(2), told).unwrap() else { panic!() };
+            writer.advance(|| progress(1), recorder).unwrap();
+            writer.wait(recorder).unwrap();
+            let Kept::Failed(reason) = writer.keep(|| progress(2), recorder).unwrap() else { panic!() };
             assert!(reason.contains("000001.ckpt: cannot be written: a fault"), "{reason}");
-            assert_eq!((&told.checkpoints[1], writer.n_failed()), (&Err(reason), 2));
+            assert_eq!((&recorder.checkpoints[1], writer.n_failed()), (&Err(reason), 2));
             storage.fails.store(false, SeqCst);
-            assert_eq!(writer.keep(|| progress(3), told).unwrap(), Kept::Checkpoint);
-            assert_eq!((&told.checkpoints[2], writer.n_failed()), (&Ok(3), 2));
+            assert_eq!(writer.keep(|| progress(3), recorder).unwrap(), Kept::Checkpoint);
+            assert_eq!((&recorder.checkpoints[2], writer.n_failed()), (&Ok(3), 2));
         });
         assert_eq!(files(dir.path()), ["000001.ckpt"], "a number counts once it is in the store");
     }
 
     /// Whenever a process is killed, before or after an operation of storage: the newest checkpoint that is there is intact, and not
-    /// older than the last one that was told.
+    /// older than the last one that was reported.
     #[test]
     fn a_process_that_is_killed_leaves_a_checkpoint_to_go_on_from() {
         const ROUNDS: usize = 5;
@@ -364,18 +365,18 @@ mod tests {
                 }
                 if step >= n { Err(io::Error::other("a fault")) } else { Ok(()) }
             };
-            let mut told = Told::new(Storage::new(false));
+            let mut recorder = Recorder::new(Storage::new(false));
             faults::inject(step, || {
                 let mut writer = writer(&mut checkpoints);
-                (1..=ROUNDS).for_each(|round| writer.advance(|| progress(round), &mut told).unwrap());
-                writer.wait(&mut told).unwrap();
+                (1..=ROUNDS).for_each(|round| writer.advance(|| progress(round), &mut recorder).unwrap());
+                writer.wait(&mut recorder).unwrap();
             });
             let Some(killed) = killed.lock().take() else {
                 assert!(n > 2 * ROUNDS + 4, "{n} steps");
-                assert_eq!(told.checkpoints.len(), ROUNDS);
+                assert_eq!(recorder.checkpoints.len(), ROUNDS);
                 break;
             };
-            let last = told.checkpoints.iter().filter_map(|told| told.as_ref().ok()).max().copied();
+            let last = recorder.checkpoints.iter().filter_map(|written| written.as_ref().ok()).max().copied();
             let (found, notices) = resumed(killed.path(), &origin(""));
             let found = found.unwrap().map(|checkpoint| checkpoint.place().1);
             assert!(found >= last && found.unwrap_or(1) <= ROUNDS, "step {n}: {found:?} after {last:?}");
@@ -404,18 +405,19 @@ mod tests {
         );
         let job = Job::parse(&job, "job.toml", dir.path(), &[]).unwrap();
         let inputs = Inputs::load(&job).unwrap();
-        let run = |checkpoints: &mut Checkpoints, told: &mut Told| {
-            let outcome = train(&job, &inputs, &Inline::default(), checkpoints, told).unwrap();
+        let run = |checkpoints: &mut Checkpoints, recorder: &mut Recorder| {
+            let outcome = train(&job, &inputs, &Inline::default(), checkpoints, recorder).unwrap();
             assert_eq!(outcome.rounds_run, 12);
             parameters_sha256(&outcome.model)
         };
-        let without = Storage::new(false).within(|told| run(&mut Checkpoints::none(), told));
+        let without = Storage::new(false).within(|recorder| run(&mut Checkpoints::none(), recorder));
         let mut checkpoints = Checkpoints::open(&job.output, false).unwrap();
-        let with = Storage::new(true).within(|told| {
-            told.opens_at = OPENS_AT;
-            let with = run(&mut checkpoints, told);
+        let with = Storage::new(true).within(|recorder| {
+            recorder.opens_at = OPENS_AT;
+            let with = run(&mut checkpoints, recorder);
             // The first begins before the first round, and storage takes it once round `OPENS_AT` is over.
-            let rounds: Vec<usize> = told.checkpoints.iter().map(|told| *told.as_ref().unwrap()).collect();
+            let rounds: Vec<usize> =
+                recorder.checkpoints.iter().map(|written| *written.as_ref().unwrap()).collect();
             assert_eq!(rounds.first(), Some(&0));
             assert!(rounds.iter().all(|&round| round == 0 || round >= OPENS_AT) && rounds.is_sorted());
             with

@@ -21,9 +21,9 @@ use shared::work::shard::Shard;
 use shared::work::shard::{self, DEFAULT_SHARD_SYMBOLS, SentenceShard};
 use shared::work::task::Named;
 
+use super::auto_grammars::{Known, auto_grammar};
 use super::dependencies::{Dependencies, Loaded, LoadedTest, TOKENS_PER_WORD};
 use super::held_out::HeldOutShards;
-use super::made::{Known, made};
 use super::spill::{Kept, SpillStore};
 use super::start_trees::StartTrees;
 use super::test::Test;
@@ -430,7 +430,7 @@ impl Input {
     }
 }
 
-/// The grammar of a job of sentences with every symbol of the corpora, and its segments; what is to be said of it goes to `notices`.
+/// The grammar of a job of sentences with every symbol of the corpora, and its segments; notices about it go to `notices`.
 fn grammar(
     job: &Job,
     source: &Source,
@@ -450,7 +450,7 @@ fn grammar(
                     "model.cascade: a first run of as many rounds finds affixes; checked without".to_owned(),
                 );
             }
-            let made = made(kind, source, &Known::of(job)?, notices)?;
+            let made = auto_grammar(kind, source, &Known::of(job)?, notices)?;
             (made.grammar, made.segments)
         }
         GrammarSource::Treebank => bail!("{}: needs model.kind = \"pcfg-la\"", job.model.grammar),

@@ -218,10 +218,10 @@ pub fn parse(text: &str, dir: &Path, overrides: &[String]) -> Result<Job, String
 }
 
 fn run(job: &Job) -> Result<Outcome, String> {
-    let told = |error: anyhow::Error| format!("{error:#}");
-    let inputs = Inputs::load(job).map_err(told)?;
+    let message = |error: anyhow::Error| format!("{error:#}");
+    let inputs = Inputs::load(job).map_err(message)?;
     let (fleet, mut checkpoints) = (Inline::default(), Checkpoints::none());
-    train(job, &inputs, &fleet, &mut checkpoints, &mut All(Vec::new())).map_err(told)
+    train(job, &inputs, &fleet, &mut checkpoints, &mut All(Vec::new())).map_err(message)
 }
 
 fn came_to(job: &Job) -> Result<String, String> {

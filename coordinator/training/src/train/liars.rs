@@ -57,11 +57,11 @@ fn beside(
     let config =
         FleetConfig { local_workers: 0, min_members, listen, audit, compute, ..FleetConfig::default() };
     let fleet = Fleet::start(config).unwrap();
-    let (told, honest) = (lies.clone(), engine.clone());
+    let (n_lies, honest) = (lies.clone(), engine.clone());
     let lying: Compute = Arc::new(move |task| {
         let answer = honest(task)?;
         let lie = lie(task, answer.clone());
-        told.fetch_add(usize::from(lie.as_ref() != Ok(&answer)), Ordering::Relaxed);
+        n_lies.fetch_add(usize::from(lie.as_ref() != Ok(&answer)), Ordering::Relaxed);
         lie
     });
     for (process, machine, compute) in [(1, "a", &lying), (2, "b", &engine), (3, "c", &engine)] {

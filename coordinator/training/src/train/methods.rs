@@ -125,7 +125,7 @@ pub enum Unfit {
 }
 
 impl State {
-    /// Checks that a run can go on from it, as far as can be told without the shards: with this grammar and lexicon, or, without
+    /// Checks that a run can go on from it, as far as can be seen without the shards: with this grammar and lexicon, or, without
     /// them, on trees.
     pub fn check(&self, language: Option<(&Grammar, &Lexicon)>) -> Result<(), Unfit> {
         if self.bound().is_some_and(|bound| bound.is_nan() || bound == f64::INFINITY) {
@@ -440,15 +440,15 @@ fn normal_state(
     let weights = first(beginning).weights(&groups, beginning.inference.seed, beginning.restart as u64);
     let alone = vec![None; groups.n_params()];
     let families = beginning.families.unwrap_or(&alone);
-    let told = |failure: train::logistic_normal::Failure| match failure {
+    let error = |failure: train::logistic_normal::Failure| match failure {
         train::logistic_normal::Failure::Prior { multinomial, source } => {
             anyhow!("`{}`: {source}", grammar.name(multinomials.parent(grammar, multinomial)))
         }
         other => other.into(),
     };
-    let state = train::logistic_normal::State::new(multinomials, &weights, families).map_err(told)?;
+    let state = train::logistic_normal::State::new(multinomials, &weights, families).map_err(error)?;
     match normal(beginning.inference)?.constrained {
-        Some(those) => state.with_mixture(&those.mixture).map_err(told),
+        Some(those) => state.with_mixture(&those.mixture).map_err(error),
         None => Ok(state),
     }
 }
@@ -519,8 +519,8 @@ mod tests {
             ..InferenceTable::default()
         };
         assert_eq!(notice(&inference(6), 20), None);
-        let told = notice(&inference(5), 20).unwrap();
-        assert!(told.contains("as the first 5 do; raise inference.max_rounds"), "{told}");
+        let text = notice(&inference(5), 20).unwrap();
+        assert!(text.contains("as the first 5 do; raise inference.max_rounds"), "{text}");
         assert_eq!(notice(&InferenceTable { first_rounds: 4, ..inference(5) }, 20), None);
         assert_eq!(notice(&InferenceTable { method: Method::Vb, ..inference(5) }, 20), None);
     }

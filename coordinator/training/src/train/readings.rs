@@ -178,7 +178,7 @@ impl Readings {
     }
 }
 
-/// A block with what was found of it.
+/// A block, and what was found in it.
 struct Parsed {
     /// Its sentences among all.
     sentences: Range<usize>,

@@ -1,7 +1,7 @@
 //! The single stream of a run's events: events of training, and events of the fleet while training waits for it.
 //!
 //! Training blocks in [`Map::map`], on the thread that tells observers. So the fleet that training maps with is wrapped: what happens to the fleet
-//! meanwhile is told on that thread too, while it happens, in the order in which the thread hears of it.
+//! meanwhile is reported on that thread too, while it happens, in the order in which the thread hears of it.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::events::{Observer, RunEvent};
 pub struct Stream<'a> {
     fleet: &'a dyn Map,
     observer: RefCell<&'a mut dyn Observer>,
-    /// The first error of an observer that was told of the fleet; the next event of training returns it.
+    /// The first error of an observer of an event of the fleet; the next event of training returns it.
     failed: RefCell<Option<anyhow::Error>>,
     /// Shard of a task that no worker could compute, or for which this process lacks memory.
     given_up: Cell<Option<ContentHash>>,
@@ -108,12 +108,12 @@ mod tests {
     }
 
     /// Names of the events; refuses workers that are lost if it should.
-    struct Told {
+    struct Recorder {
         events: Vec<String>,
         refuses: bool,
     }
 
-    impl Observer for Told {
+    impl Observer for Recorder {
         fn on(&mut self, event: &RunEvent<'_>) -> Result<()> {
             match event {
                 RunEvent::Fleet(FleetEvent::WorkerLost { name, .. }) => {
@@ -128,8 +128,8 @@ mod tests {
     }
 
     fn tell(refuses: bool) -> (Vec<String>, Result<()>) {
-        let mut told = Told { events: Vec::new(), refuses };
-        let stream = Stream::new(&Losing, &mut told);
+        let mut recorder = Recorder { events: Vec::new(), refuses };
+        let stream = Stream::new(&Losing, &mut recorder);
         let mut observer = &stream;
         observer.on(&RunEvent::Notice("before")).unwrap();
         for stage in [Stage::Cover, Stage::Index] {
@@ -137,7 +137,7 @@ mod tests {
             stream.map(stage, tasks, &mut |_, _| {}).unwrap();
         }
         let after = observer.on(&RunEvent::Notice("after"));
-        (told.events, after)
+        (recorder.events, after)
     }
 
     #[test]

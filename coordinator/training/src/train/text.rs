@@ -1,6 +1,6 @@
 //! The sentences that a job trains on: in blocks of neighbours, each cut into shards by itself, and on a spill.
 //!
-//! In: a corpus file of any size. Out: what is known of it as a whole, and its blocks. What is in memory at a time is one block.
+//! In: a corpus file of any size. Out: its totals, and its blocks. What is in memory at a time is one block.
 //! The cut depends on the sentences, [`BLOCK_SYMBOLS`] and `corpus.shard_symbols` alone.
 
 use std::ops::Range;
@@ -75,8 +75,8 @@ impl Source {
     /// Notices for the user about a file with or without a gold segmentation to score against.
     pub fn notices(&self, wants_gold: bool) -> Vec<String> {
         let wants_gold = wants_gold && self.gold.is_none();
-        let told = |notice: &&Notice| wants_gold || !matches!(notice, Notice::NoGold { .. });
-        self.end.notices.iter().filter(told).map(ToString::to_string).collect()
+        let is_wanted = |notice: &&Notice| wants_gold || !matches!(notice, Notice::NoGold { .. });
+        self.end.notices.iter().filter(is_wanted).map(ToString::to_string).collect()
     }
 
     /// Hands every block to `each`, in order; none has gold unless the file as a whole has, or another one.

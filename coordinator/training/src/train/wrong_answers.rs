@@ -109,12 +109,12 @@ impl Map for Cancelling {
 fn came_to(job: &Job, fleet: &dyn Map, out: &Path) -> Result<String, String> {
     let mut job = job.clone();
     (job.output.dir, job.output.keep_checkpoints, job.output.checkpoint_seconds) = (out.to_owned(), 2, 0.0);
-    let told = |error: anyhow::Error| format!("{error:#}");
-    let inputs = Inputs::load(&job).map_err(told)?;
-    let mut checkpoints = Checkpoints::open(&job.output, false).map_err(told)?;
+    let message = |error: anyhow::Error| format!("{error:#}");
+    let inputs = Inputs::load(&job).map_err(message)?;
+    let mut checkpoints = Checkpoints::open(&job.output, false).map_err(message)?;
     train(&job, &inputs, fleet, &mut checkpoints, &mut All(Vec::new()))
         .map(|outcome| came_to_with(&outcome))
-        .map_err(told)
+        .map_err(message)
 }
 
 /// Keeps the rounds of a run, and ends it as a kill would, after some checkpoint.
@@ -156,10 +156,10 @@ fn rounds_after_a_kill_or_a_cancellation_at_any_moment_are_those_of_an_undisturb
         let mut train = |kill_at: usize, cancel_at: usize, resume: bool, out: &Path| {
             job.output.dir = out.to_owned();
             let mut checkpoints = Checkpoints::open(&job.output, resume).unwrap();
-            let mut told = Killed { checkpoints_left: kill_at, rounds: Vec::new() };
+            let mut observer = Killed { checkpoints_left: kill_at, rounds: Vec::new() };
             let fleet = Cancelling { batches_left: Cell::new(cancel_at) };
-            let result = train(&job, &inputs, &fleet, &mut checkpoints, &mut told);
-            (result.is_ok(), told.rounds)
+            let result = train(&job, &inputs, &fleet, &mut checkpoints, &mut observer);
+            (result.is_ok(), observer.rounds)
         };
         const NEVER: usize = usize::MAX;
         let (_, undisturbed) = train(NEVER, NEVER, false, tempfile::tempdir().unwrap().path());

@@ -108,7 +108,7 @@ pub enum ReadError {
         /// [`Options::max_symbols`].
         max_symbols: u32,
     },
-    /// A file that holds texts and is none.
+    /// An archive or compressed file that holds texts.
     #[error("{source_name}: {container}")]
     Packed {
         /// Name of the file.

@@ -1,4 +1,4 @@
-//! Reading sentences with heads, in two formats that are told apart by their columns, which tabs separate:
+//! Reading sentences with heads, in two formats that are distinguished by their columns, which tabs separate:
 //!
 //! - ten: CoNLL-U (Nivre et al. 2020). Comments, ranges of words written as one (`1-2`) and empty nodes (`1.1`) are skipped;
 //!   punctuation is what has the universal tag `PUNCT`.

@@ -3,8 +3,8 @@
 //! In: gold and predicted trees, in the same order. Out: [`BracketScores`], of all sentences and of the short ones:
 //! - trees are cleaned first ([`clean`]), so functions, traces and what they leave empty do not count;
 //! - words with a tag of punctuation (`, : `` '' .`) are deleted, in both trees as the gold's tags say, and spans counted without
-//!   them; a bracket left empty is none;
-//! - the top (ROOT, TOP, S1) is no bracket, tags are none; ADVP and PRT are the same label;
+//!   them; a bracket left empty is left out;
+//! - the top (ROOT, TOP, S1) is no bracket, nor are tags; ADVP and PRT are the same label;
 //! - brackets are a multiset: NP over NP over the same words are two, and one of them can be missed;
 //! - *unlabelled* brackets are the same multiset without labels; the right-branching tree over n words has a bracket from each word but the
 //!   last to the end, and its unlabelled F1 is the baseline of grammars that were induced, not read off trees;

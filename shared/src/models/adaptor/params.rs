@@ -286,7 +286,7 @@ impl Stick {
     /// Posterior mean of the mass outside the strings in use, were the restaurant open:
     /// (a + K·b) / (a + n) for K tables and n uses, where a string used less than once is as much of a table.
     ///
-    /// γ is of the discount before the last fit, so that uses may come out below nothing: then there are none.
+    /// γ is of the discount before the last fit, so that uses may be negative: then they count as 0.
     pub fn escape(&self) -> f64 {
         let prior = 1.0 - self.discount;
         let tables: f64 = self.gamma1.iter().map(|gamma1| (gamma1 - prior).min(1.0)).sum();

@@ -108,7 +108,7 @@ impl Kind {
 /// The tags and heads of a derivation, `[n]` each.
 ///
 /// # Errors
-/// [`NotDependencies`] if it is none.
+/// [`NotDependencies`] if it is no such tree.
 pub fn heads(tree: &Tree) -> Result<(Vec<String>, Vec<u32>), NotDependencies> {
     let mut n_tokens = tree.terminals().count();
     let n = n_tokens / 2;

@@ -1,4 +1,4 @@
-//! The model with adapted noun constituents: what a noun and all below it come to is remembered as a whole.
+//! The model with adapted noun constituents: a noun with all below it is remembered as a whole.
 //!
 //! In: tags, and which of them are nouns. Out: the grammar of [`super::grammar()`], where for every noun c the constituent `c.L c.R`
 //! is a nonterminal of its own, and an adapted one:
@@ -108,7 +108,7 @@ pub fn tokens(grammar: &Grammar, tags: &[u32]) -> Vec<SymbolId> {
 /// The tags and heads of a derivation, `[n]` each, as [`derivations::heads`] has them for the model without phrases.
 ///
 /// # Errors
-/// [`NotDependencies`] if it is none.
+/// [`NotDependencies`] if it is no such tree.
 ///
 /// ```
 /// let tree = "(S (NN.phrase (NN.L (NN.L.more (DT.L DT<) (DT.R DT>) (NN.L.rest NN<))) (NN.R NN>)))";

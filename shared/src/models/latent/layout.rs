@@ -88,7 +88,7 @@ impl Layout {
     /// The layout of `rules` with labels split in `n_subtypes`.
     ///
     /// # Panics
-    /// If these are none, or more than [`MAX_SUBTYPES`].
+    /// If their number is 0, or more than [`MAX_SUBTYPES`].
     pub fn new(rules: &Rules, n_subtypes: usize) -> Layout {
         assert!((1..=MAX_SUBTYPES).contains(&n_subtypes), "a label has 1 to {MAX_SUBTYPES} subtypes");
         let root = rules.root();

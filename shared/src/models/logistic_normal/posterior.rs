@@ -22,7 +22,7 @@
 //!
 //! **Lanes.** A sentence has dozens of multinomials with few outcomes each, most of them two: too few to fill a vector. So `L` multinomials
 //! of as many outcomes climb side by side, one in each lane, and the inner loops run over lanes. A lane that has arrived stands still
-//! until all have: what it comes to does not depend on its neighbours.
+//! until all have: its result does not depend on its neighbours.
 //!
 //! No allocation once the vectors have grown. The order of sums is fixed.
 
@@ -54,7 +54,7 @@ const MAX_HALVINGS: usize = 40;
 /// A number for each of `L` multinomials.
 pub type Lane<const L: usize> = [f64; L];
 
-/// Posteriors of `L` multinomials of as many outcomes in one sentence. What one comes to does not depend on its neighbours.
+/// Posteriors of `L` multinomials of as many outcomes in one sentence. The result for one does not depend on the others.
 pub trait SideBySide<const L: usize>: Default {
     /// Memory for [`Self::climb`], used again and again.
     type Scratch: Default;

@@ -33,7 +33,7 @@ pub enum PriorError {
         /// Numbers given.
         found: usize,
     },
-    /// A mean that is no number, or so large that its square is none.
+    /// A mean that is not finite, or whose square is not.
     #[error(
         "outcome {outcome} has mean {found}, expected a number between -1e100 and 1e100; smooth the grammar to start from"
     )]

@@ -48,8 +48,8 @@ pub struct Fit {
     pub n_rounds: u32,
 }
 
-/// The tolerance, times this, is what a step of a posterior must gain, in nats an event, for another one before the next parse. An event
-/// comes to about a nat of the bound, and a sentence to dozens.
+/// A step of a posterior is followed by another one before the next parse if it gains the tolerance times this, in nats an event. An event
+/// amounts to about a nat of the bound, and a sentence to dozens.
 const LEAST_GAIN: f64 = 100.0;
 /// Multinomials that climb side by side: as many numbers as a vector has in most machines.
 const LANES: usize = 4;

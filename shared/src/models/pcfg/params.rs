@@ -29,7 +29,7 @@ pub enum ParamsError {
     /// The grammar has adapted nonterminals.
     #[error("a PCFG has no adapted nonterminals")]
     Adapted,
-    /// Pseudo-counts or counts are none.
+    /// Pseudo-counts or counts are negative or not finite.
     #[error(transparent)]
     Estimate(#[from] EstimateError),
     /// Weights are not as many as parameters, or one is no weight.

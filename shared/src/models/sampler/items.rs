@@ -1,6 +1,6 @@
 //! The sentences of a shard, ready for sampling: their charts, and the strings that adapted nonterminals may have.
 //!
-//! A *string* is a pair (adapted nonterminal, yield), numbered by shard from 1 on; 0 is none. First come those that can be joined: a
+//! A *string* is a pair (adapted nonterminal, yield), numbered by shard from 1 on; 0 stands for no string. First come those that can be joined: a
 //! string that a shard has in one place only has no table when that place is drawn.
 
 use std::sync::Arc;

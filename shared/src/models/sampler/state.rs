@@ -57,7 +57,7 @@ pub struct State {
     pub hyper: Vec<Hyper>,
 }
 
-/// Why a [`State`] is none of some sentences.
+/// Why a [`State`] does not fit some sentences.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum StateError {
     /// Trees are not as many as sentences.

@@ -62,7 +62,7 @@ impl Inequality {
     /// Reads one about the components of these names.
     ///
     /// # Errors
-    /// [`BadInequality`] says where it is none.
+    /// [`BadInequality`] says where it cannot be read.
     pub fn parse(text: &str, names: &[String]) -> Result<Inequality, BadInequality> {
         parse(text, names).map_err(|kind| BadInequality { text: text.to_owned(), kind })
     }

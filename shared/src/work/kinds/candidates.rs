@@ -3,7 +3,7 @@
 //! The grammar is that without its adaptors, where an adapted nonterminal expands through its rules, with all weights one (§3.3 of the
 //! paper, G_heur).
 //!
-//! Strings are counted by length, the shortest first, in one pass after the other. A pass also tells how much the strings can come to that
+//! Strings are counted by length, the shortest first, in one pass after the other. A pass also bounds the counts of the strings that
 //! begin with one of its longest and go on, so that the next one counts only those that can still rank
 //! ([`crate::models::adaptor::candidates`]).
 

@@ -2,10 +2,10 @@
 //! its disk is full, checkpoints are damaged, processes of jobs are killed; clients are killed and cut off. Meanwhile each client submits,
 //! cancels, resumes, reads, downloads, watches and deletes its jobs, and submits again under the same idempotency key.
 //!
-//! A client records what it was told. Laws:
+//! A client records the answers that it got. Laws:
 //!
 //! 1. A job that was acknowledged is there unless its deletion was asked for, under an id that no other job has, once for each key.
-//! 2. A job that was told to be done stays done, and its results have the bits of an undisturbed `train`.
+//! 2. A job that was reported as done stays done, and its results have the bits of an undisturbed `train`.
 //! 3. A job is cancelled only if that was asked for, and stays cancelled until its resumption is asked for.
 //! 4. A job fails only if the disk was full or its process was killed; then it can be resumed.
 //! 5. Every request ends. Once the faults are over, every job does.
@@ -92,7 +92,7 @@ struct Job {
     may_be_deleted: bool,
     /// Whether an unanswered resumption may take effect yet.
     may_be_resumed: bool,
-    /// The state that it was told to have and that it has for good, or until a resumption is asked for.
+    /// The state that it was reported to have and that it has for good, or until a resumption is asked for.
     last: Option<String>,
     is_over: bool,
 }
@@ -104,7 +104,7 @@ struct Key {
     id: Option<u64>,
 }
 
-/// A client, with what it was told.
+/// A client, with the answers that it got.
 struct Client<'a> {
     number: usize,
     lan: &'a Lan,
@@ -290,26 +290,26 @@ impl Client<'_> {
             return None;
         }
         assert_eq!(printed.code, 0, "{id}: {}", printed.log);
-        let told: Value = serde_json::from_str(&printed.out).expect("a job is JSON");
-        Some(self.tell(id, &told))
+        let reported: Value = serde_json::from_str(&printed.out).expect("a job is JSON");
+        Some(self.tell(id, &reported))
     }
 
-    /// Takes note of what was told of a job.
-    fn tell(&mut self, id: u64, told: &Value) -> String {
+    /// Records what was reported of a job.
+    fn tell(&mut self, id: u64, reported: &Value) -> String {
         let job = &self.jobs[&id];
         let (name, expected) = (self.name(job.key), &self.kinds[self.keys[job.key].kind].expected);
-        assert_eq!(told["name"], name, "{id}");
-        let state = told["state"].as_str().expect("a state is text").to_owned();
-        assert!(job.last.as_ref().is_none_or(|last| *last == state), "{told}, and {job:?}");
+        assert_eq!(reported["name"], name, "{id}");
+        let state = reported["state"].as_str().expect("a state is text").to_owned();
+        assert!(job.last.as_ref().is_none_or(|last| *last == state), "{reported}, and {job:?}");
         match &state[..] {
-            "done" => assert_eq!(told["parameters_sha256"], expected.digest(), "{told}"),
-            "stopping" | "cancelled" => assert!(job.may_be_cancelled, "{told}"),
+            "done" => assert_eq!(reported["parameters_sha256"], expected.digest(), "{reported}"),
+            "stopping" | "cancelled" => assert!(job.may_be_cancelled, "{reported}"),
             "failed" => {
-                let error = told["error"].as_str().unwrap_or_default();
+                let error = reported["error"].as_str().unwrap_or_default();
                 let is_by_fault = ["signal 9", "died 3 times", "No space left", "full"]
                     .iter()
                     .any(|reason| error.contains(reason));
-                assert!(is_by_fault, "{told}");
+                assert!(is_by_fault, "{reported}");
             }
             "queued" | "running" => {}
             state => panic!("{state} is no state"),
@@ -325,13 +325,13 @@ impl Client<'_> {
     fn list(&mut self) {
         let Some(printed) = self.ask(&["jobs", "--json"]) else { return };
         assert_eq!(printed.code, 0, "{}", printed.log);
-        let told: Vec<Value> = serde_json::from_str(&printed.out).expect("jobs are JSON");
-        let told: BTreeMap<u64, &Value> =
-            told.iter().map(|job| (job["id"].as_u64().expect("an id is a number"), job)).collect();
-        let names: BTreeSet<&str> = told.values().filter_map(|job| job["name"].as_str()).collect();
-        assert_eq!(names.len(), told.len(), "a key has two jobs: {told:?}");
+        let reported: Vec<Value> = serde_json::from_str(&printed.out).expect("jobs are JSON");
+        let reported: BTreeMap<u64, &Value> =
+            reported.iter().map(|job| (job["id"].as_u64().expect("an id is a number"), job)).collect();
+        let names: BTreeSet<&str> = reported.values().filter_map(|job| job["name"].as_str()).collect();
+        assert_eq!(names.len(), reported.len(), "a key has two jobs: {reported:?}");
         for id in self.jobs.keys().copied().collect::<Vec<_>>() {
-            match told.get(&id) {
+            match reported.get(&id) {
                 Some(job) => drop(self.tell(id, job)),
                 None => assert!(self.jobs[&id].may_be_deleted, "{id} is lost: {:?}", self.jobs[&id]),
             }

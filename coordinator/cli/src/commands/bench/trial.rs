@@ -102,10 +102,10 @@ pub fn run(program: &Path, job: &Path, set: &[String], sentences: u32, crew: &Cr
     });
     let (status, peak_bytes) = trainer.wait(&mut workers)?;
     if !status.success() {
-        let told = fs::read_to_string(&errors).unwrap_or_default();
+        let message = fs::read_to_string(&errors).unwrap_or_default();
         bail!(
             "{sentences} sentences, {crew}: {}",
-            told.lines().last().unwrap_or("training failed without a message")
+            message.lines().last().unwrap_or("training failed without a message")
         );
     }
     let symbols = reader.join().unwrap_or(0);

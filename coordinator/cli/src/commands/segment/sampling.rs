@@ -123,9 +123,9 @@ impl SamplingOptions {
         let fleet = FleetOptions { workers: self.workers, ..FleetOptions::default() };
         let trained = train_with(&Job::load(job, &[])?, job, earlier, progress, &fleet);
         let ended = trained.map_err(|error| {
-            let told = format!("{error:#}");
-            let renamed = with_names(&told, &names);
-            if renamed == told { error } else { anyhow!(renamed) }
+            let message = format!("{error:#}");
+            let renamed = with_names(&message, &names);
+            if renamed == message { error } else { anyhow!(renamed) }
         })?;
         if let End::Stopped(signal) = ended {
             if self.out.is_some() {
