@@ -1,6 +1,9 @@
 //! The clock by which services wait for each other. Tests put a simulated one in its place.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// Longer than any job; times add up without overflow.
+pub const FOREVER: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 #[cfg(not(any(test, feature = "simulated")))]
 pub use self::real::{now, sleep};

@@ -1,9 +1,7 @@
 //! The model of a text: grammars by name, or those that trials choose.
 
-use std::time::Duration;
-
 use anyhow::{Result, bail, ensure};
-use basics::clock;
+use basics::clock::{self, FOREVER};
 use shared::grammar::auto::Auto;
 use training::choice::{self, Choice, SIMPLER};
 use training::events::{Observer, RunEvent};
@@ -16,9 +14,6 @@ use crate::time_limit::within;
 
 /// The choice of a grammar by the text.
 pub const AUTO: &str = "auto";
-
-/// A limit beyond the time of any trial.
-const FOREVER: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 /// The model of a text with these grammars and vowels; if vowels are not given, training finds them. The time of trials is in
 /// [`ModelFile::spent`].

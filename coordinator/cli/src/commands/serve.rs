@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use basics::clock::FOREVER;
 use basics::store::is_url;
 use fleet::access::{Access, Tokens};
 use fleet::{Fleet, FleetConfig, engine_with};
@@ -25,7 +26,7 @@ use training::progress::{Progress, Style};
 use training::train::spill;
 
 use super::Answer;
-use super::train::{FOREVER, FleetOptions};
+use super::train::FleetOptions;
 use crate::signals::Signals;
 
 /// Time limit for running jobs to stop when the service ends.

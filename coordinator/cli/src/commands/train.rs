@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use basics::clock::FOREVER;
 use basics::streams;
 use fleet::access::Access;
 use fleet::{FleetConfig, Listen, MEMORY};
@@ -213,9 +214,6 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
     let found = found.filter(|seconds| !seconds.is_zero() && *seconds <= FOREVER);
     found.ok_or_else(|| "expected a number of seconds, more than 0 and at most a year of them".to_owned())
 }
-
-/// Longer than any job; times add up without overflow.
-pub const FOREVER: Duration = Duration::from_secs(366 * 24 * 60 * 60);
 
 fn heartbeat_timeout(text: &str) -> Result<Duration, String> {
     let least = 3 * proto::HEARTBEAT_INTERVAL;
