@@ -7,18 +7,18 @@
 //! grammar, an answer against its task). A task travels as a [`lease`] and [`blob`]s. Each kind of work has a file in
 //! `convert/kinds`.
 
+use grammaton::data::Sentence;
+use grammaton::grammar::ParamId;
+use grammaton::grammar::check::Defect;
+use grammaton::grammar::lexicon::{Lexicon, StickStrings, Strings};
+use grammaton::grammar::{Adaptor, Grammar, Rule, SymbolId};
+use grammaton::limits::is_count;
+use grammaton::models::tally::Analysis;
+use grammaton::num::Wide;
+use grammaton::work::shard::Shard;
+use grammaton::work::task::RunsError;
 use prost::Message;
 use prost::bytes::Bytes;
-use shared::data::Sentence;
-use shared::grammar::ParamId;
-use shared::grammar::check::Defect;
-use shared::grammar::lexicon::{Lexicon, StickStrings, Strings};
-use shared::grammar::{Adaptor, Grammar, Rule, SymbolId};
-use shared::limits::is_count;
-use shared::models::tally::Analysis;
-use shared::num::Wide;
-use shared::work::shard::Shard;
-use shared::work::task::RunsError;
 
 use crate::v1;
 

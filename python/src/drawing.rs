@@ -1,8 +1,8 @@
 //! Pictures of trees as SVG, as in reports.
 
+use grammaton::grammar::tree::Tree;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use shared::grammar::tree::Tree;
 use training::report::{arcs, tree};
 
 /// Deepest tree that is drawn.

@@ -4,12 +4,12 @@
 //! computing are `RuntimeError`. An exception of a callback stays what it was.
 
 use fleet::FleetError;
+use grammaton::data::corpus::ReadError;
+use grammaton::grammar::syntax;
+use grammaton::train::trainer::Failure;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use shared::data::corpus::ReadError;
-use shared::grammar::syntax;
-use shared::train::trainer::Failure;
 use training::model::ModelError;
 use training::train::stopped;
 

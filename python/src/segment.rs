@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use grammaton::data::corpus::sniff::Contents;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use segment::keys::Keys;
 use segment::model::model;
 use segment::sampling::Sampling;
 use segment::text::Text;
-use shared::data::corpus::sniff::Contents;
 use training::events::All;
 
 use crate::arguments::count;

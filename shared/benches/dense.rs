@@ -1,7 +1,7 @@
 //! Cost of a round of a dense PCFG on one core.
 //!
 //! ```text
-//! cargo bench -p grammaton-shared --bench dense -- [SENTENCES [LENGTH]]
+//! cargo bench -p grammaton --bench dense -- [SENTENCES [LENGTH]]
 //! ```
 //!
 //! By default 2,000 sentences of length 10 over 45 words, one word per preterminal and then every word from every
@@ -14,13 +14,13 @@
 
 use std::fmt::Write;
 
-use shared::data::Sentence;
-use shared::forest::binary::BinaryGrammar;
-use shared::forest::dense::Dense;
-use shared::grammar::ParamId;
-use shared::grammar::{Grammar, SymbolId, syntax};
-use shared::num::{Noise, Wide};
-use shared::work::shard::DEFAULT_SHARD_SYMBOLS;
+use grammaton::data::Sentence;
+use grammaton::forest::binary::BinaryGrammar;
+use grammaton::forest::dense::Dense;
+use grammaton::grammar::ParamId;
+use grammaton::grammar::{Grammar, SymbolId, syntax};
+use grammaton::num::{Noise, Wide};
+use grammaton::work::shard::DEFAULT_SHARD_SYMBOLS;
 
 const NONTERMINALS: usize = 30;
 const PRETERMINALS: usize = 45;

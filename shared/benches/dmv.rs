@@ -1,7 +1,7 @@
 //! Cost of a round of EM of the dependency model with valence on one core.
 //!
 //! ```text
-//! cargo bench -p grammaton-shared --bench dmv -- TAGS [SENTENCES [RUNS]]
+//! cargo bench -p grammaton --bench dmv -- TAGS [SENTENCES [RUNS]]
 //! ```
 //!
 //! TAGS has a sentence of tags a line. With SENTENCES, the corpus is read again from its beginning until there are as many, for
@@ -12,24 +12,24 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use shared::data::Sentence;
-use shared::data::corpus::{Corpus, Format, Options};
-use shared::forest::Prepared;
-use shared::forest::binary::Adapted;
-use shared::forest::build::Builder;
-use shared::forest::chains::Chains;
-use shared::grammar::ParamId;
-use shared::grammar::SymbolId;
-use shared::grammar::groups::Groups;
-use shared::grammar::lexicon::Lexicon;
-use shared::models::dmv::{Layout, grammar, harmonic};
-use shared::train::anneal::Anneal;
-use shared::train::pcfg::{Method, Settings, Start, Trainer};
-use shared::train::trainer::{self, Collect};
-use shared::work::engine::Engine;
-use shared::work::shard;
-use shared::work::shard::Shard;
-use shared::work::task::{Answer, Language, Named, Task, Work};
+use grammaton::data::Sentence;
+use grammaton::data::corpus::{Corpus, Format, Options};
+use grammaton::forest::Prepared;
+use grammaton::forest::binary::Adapted;
+use grammaton::forest::build::Builder;
+use grammaton::forest::chains::Chains;
+use grammaton::grammar::ParamId;
+use grammaton::grammar::SymbolId;
+use grammaton::grammar::groups::Groups;
+use grammaton::grammar::lexicon::Lexicon;
+use grammaton::models::dmv::{Layout, grammar, harmonic};
+use grammaton::train::anneal::Anneal;
+use grammaton::train::pcfg::{Method, Settings, Start, Trainer};
+use grammaton::train::trainer::{self, Collect};
+use grammaton::work::engine::Engine;
+use grammaton::work::shard;
+use grammaton::work::shard::Shard;
+use grammaton::work::task::{Answer, Language, Named, Task, Work};
 
 fn main() {
     let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");

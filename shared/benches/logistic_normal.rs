@@ -1,7 +1,7 @@
 //! Cost of a round of variational EM of the dependency model with valence, with logistic-normal priors, on one core.
 //!
 //! ```text
-//! cargo bench -p grammaton-shared --bench logistic_normal -- TAGS [ROUNDS [TOLERANCE]]
+//! cargo bench -p grammaton --bench logistic_normal -- TAGS [ROUNDS [TOLERANCE]]
 //! ```
 //!
 //! TAGS has a sentence of tags a line; TOLERANCE is that within sentences. Tells of every round what it cost and where the bound is.
@@ -9,19 +9,19 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use shared::data::corpus::{Corpus, Format, Options};
-use shared::data::tags::families::Families;
-use shared::grammar::groups::Groups;
-use shared::grammar::lexicon::Lexicon;
-use shared::models::dmv::{Layout, families, grammar, harmonic};
-use shared::models::logistic_normal::{Multinomials, PointEstimate, Until};
-use shared::train::logistic_normal::{Settings, State, Trainer};
-use shared::train::pcfg::Start;
-use shared::train::round::Step;
-use shared::train::trainer::{self, Collect};
-use shared::work::engine::Engine;
-use shared::work::shard;
-use shared::work::task::{Language, Named, Task};
+use grammaton::data::corpus::{Corpus, Format, Options};
+use grammaton::data::tags::families::Families;
+use grammaton::grammar::groups::Groups;
+use grammaton::grammar::lexicon::Lexicon;
+use grammaton::models::dmv::{Layout, families, grammar, harmonic};
+use grammaton::models::logistic_normal::{Multinomials, PointEstimate, Until};
+use grammaton::train::logistic_normal::{Settings, State, Trainer};
+use grammaton::train::pcfg::Start;
+use grammaton::train::round::Step;
+use grammaton::train::trainer::{self, Collect};
+use grammaton::work::engine::Engine;
+use grammaton::work::shard;
+use grammaton::work::task::{Language, Named, Task};
 
 fn main() {
     let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");

@@ -1,7 +1,7 @@
 //! What the kernels of the E-step reach of what one core of the machine can do.
 //!
 //! ```text
-//! cargo bench -p grammaton-shared --bench roofline
+//! cargo bench -p grammaton --bench roofline
 //! ```
 //!
 //! First the machine: memory read in order, from an array larger than any cache; multiply-adds as one instruction (peak) and as two, which
@@ -17,23 +17,23 @@ use std::fmt::Write;
 use std::hint::black_box;
 use std::sync::Arc;
 
+use grammaton::data::Sentence;
+use grammaton::forest::Prepared;
+use grammaton::forest::binary::{Adapted, BinaryGrammar};
+use grammaton::forest::build::Builder;
+use grammaton::forest::chains::Chains;
+use grammaton::forest::dense::Dense;
+use grammaton::forest::inside::{Counts, Scratch, Weights, expect, real};
+use grammaton::forest::{Edge, Forest};
+use grammaton::grammar::auto::{Alphabet, Auto, auto};
+use grammaton::grammar::lexicon::{Lexicon, StickStrings};
+use grammaton::grammar::{Grammar, SymbolId, syntax};
+use grammaton::models::dmv::{self, Layout};
+use grammaton::num::Wide;
+use grammaton::num::random::{below, stream, uniform};
 use pulp::{Arch, Simd, WithSimd};
 use rand_pcg::Pcg64Mcg;
 use rustc_hash::FxHashMap;
-use shared::data::Sentence;
-use shared::forest::Prepared;
-use shared::forest::binary::{Adapted, BinaryGrammar};
-use shared::forest::build::Builder;
-use shared::forest::chains::Chains;
-use shared::forest::dense::Dense;
-use shared::forest::inside::{Counts, Scratch, Weights, expect, real};
-use shared::forest::{Edge, Forest};
-use shared::grammar::auto::{Alphabet, Auto, auto};
-use shared::grammar::lexicon::{Lexicon, StickStrings};
-use shared::grammar::{Grammar, SymbolId, syntax};
-use shared::models::dmv::{self, Layout};
-use shared::num::Wide;
-use shared::num::random::{below, stream, uniform};
 
 const RUNS: usize = 4;
 

@@ -1,7 +1,7 @@
 //! Cost of a sweep of the sampler on one core, and what it reaches.
 //!
 //! ```text
-//! cargo bench -p grammaton-shared --bench sampler -- [CORPUS] [SWEEPS] [START] [SEED] [GRAMMAR …]
+//! cargo bench -p grammaton --bench sampler -- [CORPUS] [SWEEPS] [START] [SEED] [GRAMMAR …]
 //! ```
 //!
 //! Without arguments: the corpus and the grammars of the examples, 20 sweeps, `batch`, seed 1. A sweep draws all trees, labels and
@@ -12,15 +12,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use shared::data::corpus::{Corpus, Format, Options};
-use shared::data::eval::segmentation;
-use shared::forest::Prepared;
-use shared::grammar::lexicon::{Lexicon, StickStrings, Strings};
-use shared::grammar::syntax;
-use shared::models::sampler::{Chain, Hyper, HyperPrior, Items, Moves, Prior, Settings, Start, start};
-use shared::num::random::stream;
-use shared::work::shard;
-use shared::work::shard::Shard;
+use grammaton::data::corpus::{Corpus, Format, Options};
+use grammaton::data::eval::segmentation;
+use grammaton::forest::Prepared;
+use grammaton::grammar::lexicon::{Lexicon, StickStrings, Strings};
+use grammaton::grammar::syntax;
+use grammaton::models::sampler::{Chain, Hyper, HyperPrior, Items, Moves, Prior, Settings, Start, start};
+use grammaton::num::random::stream;
+use grammaton::work::shard;
+use grammaton::work::shard::Shard;
 
 const SETTINGS: Settings =
     Settings { temperature: 1.0, relabel: true, hyper: Some(HyperPrior { shape: 0.01, scale: 100.0 }) };

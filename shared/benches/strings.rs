@@ -1,7 +1,7 @@
 //! Cost of the index of strings: memory, building, and finding all strings of a stick in sentences.
 //!
 //! ```text
-//! cargo bench -p grammaton-shared --bench strings -- [STRINGS …]
+//! cargo bench -p grammaton --bench strings -- [STRINGS …]
 //! ```
 //!
 //! By default 15,000, 1 and 10 million distinct strings, drawn from a Zipf distribution over 50 symbols, letters of words of up to 20, and
@@ -10,13 +10,13 @@
 
 use std::sync::Arc;
 
+use grammaton::forest::strings::StringIndex;
+use grammaton::grammar::auto::{Alphabet, Auto, auto};
+use grammaton::grammar::lexicon::{Lexicon, StickStrings, Strings};
+use grammaton::grammar::{Grammar, SymbolId};
+use grammaton::num::random::{below, stream, uniform};
 use rand_pcg::Pcg64Mcg;
 use rustc_hash::FxHashSet;
-use shared::forest::strings::StringIndex;
-use shared::grammar::auto::{Alphabet, Auto, auto};
-use shared::grammar::lexicon::{Lexicon, StickStrings, Strings};
-use shared::grammar::{Grammar, SymbolId};
-use shared::num::random::{below, stream, uniform};
 
 const SENTENCE: usize = 20;
 const SYMBOLS: usize = 1_000_000;

@@ -1,6 +1,6 @@
 //! Latent annotations on a treebank: trains on the first sentences, parses the last ones, prints scores.
 //!
-//! `cargo run --release -p grammaton-shared --example latent -- TREES.mrg [TRAIN_SHARE] [H,H,…] [ROUNDS] [THRESHOLD] [ALPHA]`
+//! `cargo run --release -p grammaton --example latent -- TREES.mrg [TRAIN_SHARE] [H,H,…] [ROUNDS] [THRESHOLD] [ALPHA]`
 //!
 //! Sentences of up to 40 words. Each method goes on for the same number of rounds; the test part is not looked at before.
 
@@ -8,14 +8,14 @@
 
 use std::time::Instant;
 
-use shared::data::eval::Source;
-use shared::data::eval::brackets::score;
-use shared::data::treebank::brackets::{Entry, read};
-use shared::data::treebank::clean::clean;
-use shared::data::treebank::{Classes, Treebank};
-use shared::grammar::tree::Tree;
-use shared::models::latent::parse::{Decoder, Model, Parser, THRESHOLD};
-use shared::models::latent::{Layout, Method, Params, Shard, collapsed, expect, start};
+use grammaton::data::eval::Source;
+use grammaton::data::eval::brackets::score;
+use grammaton::data::treebank::brackets::{Entry, read};
+use grammaton::data::treebank::clean::clean;
+use grammaton::data::treebank::{Classes, Treebank};
+use grammaton::grammar::tree::Tree;
+use grammaton::models::latent::parse::{Decoder, Model, Parser, THRESHOLD};
+use grammaton::models::latent::{Layout, Method, Params, Shard, collapsed, expect, start};
 
 const MAX_LENGTH: usize = 40;
 

@@ -1,9 +1,9 @@
 //! Data in files: corpora, treebanks, dependency trees, tag sets; generation of corpora, and scores of outputs.
 //!
 //! ```
-//! use shared::data::eval::segmentation::score;
-//! use shared::data::treebank::{Classes, Treebank};
-//! use shared::grammar::tree::Tree;
+//! use grammaton::data::eval::segmentation::score;
+//! use grammaton::data::treebank::{Classes, Treebank};
+//! use grammaton::grammar::tree::Tree;
 //!
 //! // A treebank is its trees as derivations of its rules.
 //! let tree = Tree::parse("(ROOT (S (N dogs) (V (V see) (N cats))))")?;
@@ -14,7 +14,7 @@
 //! // Segmentations are where segments end: `ab|a` in gold, `a|b|a` predicted.
 //! let scores = score(&[vec!['a', 'b', 'a']], &[vec![2, 3]], &[vec![1, 2, 3]]);
 //! assert_eq!((scores.token.precision, scores.token.recall), (Some(1.0 / 3.0), Some(1.0 / 2.0)));
-//! # Ok::<(), shared::grammar::tree::TreeError>(())
+//! # Ok::<(), grammaton::grammar::tree::TreeError>(())
 //! ```
 
 pub mod corpus;

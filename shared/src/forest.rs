@@ -5,11 +5,11 @@
 //! built once and read in every round.
 //!
 //! ```
-//! use shared::forest::inside::expected_uses;
-//! use shared::forest::{Prepared, best};
-//! use shared::grammar::lexicon::Lexicon;
-//! use shared::grammar::{Grammar, syntax};
-//! use shared::num::Wide;
+//! use grammaton::forest::inside::expected_uses;
+//! use grammaton::forest::{Prepared, best};
+//! use grammaton::grammar::lexicon::Lexicon;
+//! use grammaton::grammar::{Grammar, syntax};
+//! use grammaton::num::Wide;
 //!
 //! let (grammar, _) = syntax::parse("1 1 S --> S S\n1 1 S --> a\n1 1 S --> b\n", "grammar").unwrap();
 //! let tokens = grammar.tokens("a a b").unwrap();
@@ -23,7 +23,7 @@
 //! assert_eq!(uses[1..], [2.0, 2.0, 1.0]);
 //! let (probability, _) = best::viterbi(&forest, &weights).expect("a tree");
 //! assert_eq!(probability.to_f64(), 0.5_f64.powi(8));
-//! # Ok::<(), shared::forest::TooAmbiguous>(())
+//! # Ok::<(), grammaton::forest::TooAmbiguous>(())
 //! ```
 
 pub mod best;

@@ -5,8 +5,8 @@
 //! symbol 0, and rules are grouped by parent in the order in which parents first appear.
 //!
 //! ```
-//! use shared::grammar::lexicon::Lexicon;
-//! use shared::grammar::syntax;
+//! use grammaton::grammar::lexicon::Lexicon;
+//! use grammaton::grammar::syntax;
 //!
 //! // Numbers make a plain nonterminal, of a weight and a pseudo-count; W has none, so it is adapted.
 //! let text = "1 1 S --> W\n1 1 S --> W S\nW --> L\nW --> L W\n1 1 L --> a\n1 1 L --> b\n";

@@ -25,3 +25,5 @@ pub mod models;
 pub mod work;
 
 pub mod train;
+
+pub mod settings;

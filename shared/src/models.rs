@@ -9,13 +9,13 @@
 //! A PCFG from given counts, and what it says of a sentence:
 //!
 //! ```
-//! use shared::forest::Prepared;
-//! use shared::grammar::groups::{Estimate, Groups};
-//! use shared::grammar::lexicon::Lexicon;
-//! use shared::grammar::syntax;
-//! use shared::models::decode::{Decode, Decoder, decode};
-//! use shared::models::pcfg::{self, em};
-//! use shared::models::{Model, Params};
+//! use grammaton::forest::Prepared;
+//! use grammaton::grammar::groups::{Estimate, Groups};
+//! use grammaton::grammar::lexicon::Lexicon;
+//! use grammaton::grammar::syntax;
+//! use grammaton::models::decode::{Decode, Decoder, decode};
+//! use grammaton::models::pcfg::{self, em};
+//! use grammaton::models::{Model, Params};
 //!
 //! let (grammar, _) = syntax::parse("1 1 S --> S S\n1 1 S --> a\n1 1 S --> b\n", "grammar").unwrap();
 //! let (lexicon, tokens) = (Lexicon::default(), grammar.tokens("a b").unwrap());
@@ -32,7 +32,7 @@
 //! let decoded = decode(&prepared, &with, &[&tokens]).unwrap().remove(0);
 //! assert_eq!(decoded.trees, ["(S (S a) (S b))"]);
 //! assert!((decoded.log_z - (1.0_f64 / 32.0).ln()).abs() < 1e-12);
-//! # Ok::<(), shared::models::ModelError>(())
+//! # Ok::<(), grammaton::models::ModelError>(())
 //! ```
 
 pub mod adaptor;

@@ -1,7 +1,7 @@
 //! Numbers: weights with an unbounded exponent, special functions, reproducible random numbers.
 //!
 //! ```
-//! use shared::num::{Noise, Wide, special};
+//! use grammaton::num::{Noise, Wide, special};
 //!
 //! // 10,000 tokens of probability 1/1000 each: far less than an f64 can hold.
 //! let p = Wide::product((0..10_000).map(|_| Wide::from_f64(1e-3)));

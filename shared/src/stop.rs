@@ -81,7 +81,7 @@ impl Drop for Restore {
 /// Runs `compute` until it returns or `stop` is requested. Panics of `compute` pass through.
 ///
 /// ```
-/// use shared::stop::{self, Stop, Stopped};
+/// use grammaton::stop::{self, Stop, Stopped};
 ///
 /// let stop = Stop::default();
 /// assert_eq!(stop::until(&stop, || 1 + 1), Ok(2));

@@ -24,15 +24,17 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use grammaton::data::Sentence;
+use grammaton::grammar::groups::Groups;
+use grammaton::grammar::lexicon::{Lexicon, StickStrings};
+use grammaton::grammar::{Grammar, SymbolId};
+use grammaton::num::Wide;
+use grammaton::work::engine::ComputeError;
+use grammaton::work::shard::Shard;
+use grammaton::work::task::{
+    Answer, Collapse, Collapsed, Expectation, Language, Named, ShardState, Task, Work,
+};
 use parking_lot::Mutex;
-use shared::data::Sentence;
-use shared::grammar::groups::Groups;
-use shared::grammar::lexicon::{Lexicon, StickStrings};
-use shared::grammar::{Grammar, SymbolId};
-use shared::num::Wide;
-use shared::work::engine::ComputeError;
-use shared::work::shard::Shard;
-use shared::work::task::{Answer, Collapse, Collapsed, Expectation, Language, Named, ShardState, Task, Work};
 
 /// Timeout of events that should happen at once, for a busy machine.
 pub const SOON: Duration = Duration::from_secs(180);
@@ -300,7 +302,7 @@ fn lexicon_of(grammar: &Grammar, n_weights: usize) -> Named<Lexicon> {
 /// S → W | W S; W → a | b, adapted.
 pub fn tiny_grammar() -> Grammar {
     let text = "1 1 S --> W\n1 1 S --> W S\nW --> a\nW --> b\n";
-    shared::grammar::syntax::parse(text, "tiny.lt").expect("the text is a grammar").0
+    grammaton::grammar::syntax::parse(text, "tiny.lt").expect("the text is a grammar").0
 }
 
 /// Replaces the engine: waits for the duration of the task, then answers with [`echo_at_once`].

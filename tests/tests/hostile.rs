@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use fleet::access::Access;
 use fleet::{Fleet, FleetConfig, FleetError, Inline, Listen, Map, Stage};
+use grammaton::work::task::{Answer, Collapsed, Expectation, Index, ShardState, Task};
 use grammaton_tests::{SOON, echo_at_once, echo_pass, echo_task};
 use parking_lot::{Condvar, Mutex};
 use proto::convert::Wire as _;
@@ -22,7 +23,6 @@ use proto::v1::refusal::Reason;
 use proto::v1::work_client::WorkClient;
 use proto::v1::{self, FromWorker, from_coordinator, from_worker};
 use scheduler::Cause;
-use shared::work::task::{Answer, Collapsed, Expectation, Index, ShardState, Task};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Streaming};

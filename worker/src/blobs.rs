@@ -7,11 +7,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use grammaton::work::task::{Answer, ContentHash, Language, Named, Task, Work};
 use prost::bytes::Bytes;
 use proto::convert::blob::{self, Blob};
 use proto::convert::{WireError, fits, lease};
 use proto::v1;
-use shared::work::task::{Answer, ContentHash, Language, Named, Task, Work};
 
 /// Maximum number of blobs of a lease: grammar, lexicon, shard, and decoding weights, priors or the shard's state.
 const PER_LEASE: usize = 4;
@@ -178,7 +178,7 @@ impl Blobs {
 
 #[cfg(test)]
 mod tests {
-    use shared::work::task::{Collapsed, Expectation, ShardState};
+    use grammaton::work::task::{Collapsed, Expectation, ShardState};
 
     use super::*;
 
@@ -227,11 +227,11 @@ mod tests {
     }
 
     fn task() -> Task {
-        let grammar = shared::grammar::syntax::parse("S --> a", "test").expect("the text is a grammar").0;
-        let lexicon = Named::new(shared::grammar::lexicon::Lexicon::default());
+        let grammar = grammaton::grammar::syntax::parse("S --> a", "test").expect("the text is a grammar").0;
+        let lexicon = Named::new(grammaton::grammar::lexicon::Lexicon::default());
         Task {
             language: Some(Language { grammar: Named::new(grammar), lexicon }),
-            shard: Named::new(shared::work::shard::Shard::Sentences(vec![])),
+            shard: Named::new(grammaton::work::shard::Shard::Sentences(vec![])),
             work: Work::Index,
         }
     }

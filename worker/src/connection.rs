@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use grammaton::work::lease::{InstanceId, LeaseId, SessionId, max_leases};
+use grammaton::work::task::Task;
 use parking_lot::Mutex;
 use prost::bytes::Bytes;
 use proto::convert::WireError;
@@ -16,8 +18,6 @@ use proto::route::{self, DIAL_WITHIN, Route, Verdict};
 use proto::v1::work_client::WorkClient;
 use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker, refusal};
 use proto::{MAX_HELD, MAX_MESSAGE};
-use shared::work::lease::{InstanceId, LeaseId, SessionId, max_leases};
-use shared::work::task::Task;
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 use tokio_stream::wrappers::ReceiverStream;

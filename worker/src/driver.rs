@@ -5,8 +5,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use grammaton::work::lease::{InstanceId, SessionId};
 use parking_lot::Mutex;
-use shared::work::lease::{InstanceId, SessionId};
 use tokio::sync::mpsc;
 use tracing::{debug, info, warn};
 

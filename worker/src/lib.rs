@@ -9,10 +9,10 @@
 
 use std::time::Duration;
 
+use grammaton::work::lease::LeaseId;
 use proto::route::RouteError;
 use proto::tls::ClientTls;
 use proto::token::Token;
-use shared::work::lease::LeaseId;
 
 pub mod membership;
 
@@ -27,7 +27,7 @@ mod pool;
 pub mod restart;
 
 pub use driver::run;
-pub use shared::work::engine::{Compute, engine};
+pub use grammaton::work::engine::{Compute, engine};
 
 /// Settings of a worker.
 #[derive(Clone)]

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Parser;
+use grammaton::work::engine::engine_with;
 use proto::log::{self, Form};
 use proto::tls::{ClientTls, IdentityFiles};
 use proto::token::{TOKEN_VARIABLE, Token};
-use shared::work::engine::engine_with;
 use tokio::signal::unix::{SignalKind, signal};
 use worker::{RunError, WorkerConfig, restart};
 

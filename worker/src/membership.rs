@@ -27,7 +27,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use shared::work::lease::{LeaseId, SessionId};
+use grammaton::work::lease::{LeaseId, SessionId};
 
 /// First delay before dialing again.
 const BACK_OFF_FIRST: Duration = Duration::from_millis(200);
@@ -372,8 +372,8 @@ impl Membership {
 
 #[cfg(test)]
 mod tests {
+    use grammaton::work::lease::{Attempt, BatchId, TaskIndex};
     use proptest::prelude::*;
-    use shared::work::lease::{Attempt, BatchId, TaskIndex};
 
     use super::*;
 

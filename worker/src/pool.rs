@@ -11,12 +11,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use grammaton::stop::{self, Stop, Stopped};
+use grammaton::work::queue::{Guarded, Threads, Withdrawal};
+use grammaton::work::task::Task;
 use prost::bytes::Bytes;
 use proto::convert::Wire;
 use proto::cpu_time;
-use shared::stop::{self, Stop, Stopped};
-use shared::work::queue::{Guarded, Threads, Withdrawal};
-use shared::work::task::Task;
 use tokio::sync::mpsc;
 
 use crate::blobs::KeptState;
@@ -167,10 +167,10 @@ fn report(compute: &Compute, task: &Task, stop: &Stop) -> Report {
 mod tests {
     use std::collections::BTreeSet;
 
+    use grammaton::work::lease::{Attempt, BatchId, LeaseId, SessionId, TaskIndex};
+    use grammaton::work::shard::Shard;
+    use grammaton::work::task::{Answer, Expectation, Named, Work};
     use proptest::prelude::*;
-    use shared::work::lease::{Attempt, BatchId, LeaseId, SessionId, TaskIndex};
-    use shared::work::shard::Shard;
-    use shared::work::task::{Answer, Expectation, Named, Work};
 
     use super::*;
 

@@ -74,14 +74,6 @@ pub fn megabytes(size: u64) -> f64 {
     size as f64 / 1e6
 }
 
-/// Formats a number so that it reads back as itself, with an exponent where it would have many zeros.
-pub fn exact(number: f64) -> String {
-    match number.abs() {
-        size if size != 0.0 && size.is_finite() && !(1e-7..1e16).contains(&size) => format!("{number:e}"),
-        _ => number.to_string(),
-    }
-}
-
 /// Formats a number with thousands separators, and with enough digits to distinguish the ticks of an axis. Without ticks it has three
 /// decimals below 100, and none above.
 pub fn number(value: f64, ticks: &[f64]) -> String {
@@ -185,17 +177,6 @@ mod tests {
         assert_eq!(number(0.0, &[-0.1, 0.0]), "0.0");
         assert_eq!(number(0.8421, &[]), "0.842");
         assert_eq!(whole(1_234_567.0), "1\u{202f}234\u{202f}567");
-    }
-
-    #[test]
-    fn exact_numbers_are_short_and_read_back() {
-        for (number, text) in
-            [(1e-300, "1e-300"), (0.25, "0.25"), (0.0, "0"), (1e6, "1000000"), (-2e99, "-2e99")]
-        {
-            assert_eq!(exact(number), text);
-            assert_eq!(text.parse(), Ok(number));
-        }
-        assert_eq!([f64::NAN, f64::INFINITY].map(exact), ["NaN", "inf"]);
     }
 
     #[test]

@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use anyhow::{Result, anyhow};
+use grammaton::stop::{self, Stop};
+use grammaton::work::lease::TaskIndex;
+use grammaton::work::task::{Answer, Task};
 use proto::convert::Wire as _;
-use shared::stop::{self, Stop};
-use shared::work::lease::TaskIndex;
-use shared::work::task::{Answer, Task};
 
 use super::Compute;
 use scheduler::{Identity, MemberId, Reporter};
@@ -215,9 +215,9 @@ impl Audit {
 
 #[cfg(test)]
 mod tests {
-    use shared::grammar::ParamId;
-    use shared::work::lease::InstanceId;
-    use shared::work::task::Expectation;
+    use grammaton::grammar::ParamId;
+    use grammaton::work::lease::InstanceId;
+    use grammaton::work::task::Expectation;
 
     use super::*;
     use scheduler::{Machine, Process};

@@ -3,8 +3,8 @@
 //! They are kept in memory, and may be as many as the tasks if members are faster than the caller, or if the first task is late. Beyond a
 //! number of bytes, only the task that the caller waits for is begun ([`scheduler::Event::Backlog`]).
 
+use grammaton::work::lease::TaskIndex;
 use parking_lot::{Mutex, MutexGuard};
-use shared::work::lease::TaskIndex;
 
 /// Answers that wait.
 pub struct Backlog {

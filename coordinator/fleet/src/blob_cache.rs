@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use shared::work::task::ContentHash;
+use grammaton::work::task::ContentHash;
 
 /// Blobs that a member has.
 pub(super) struct BlobCache {

@@ -108,8 +108,8 @@ fn action_text<N: Display>(action: &Action, name: &impl Fn(scheduler::MemberId) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use grammaton::work::lease::BatchId;
     use scheduler::MemberId;
-    use shared::work::lease::BatchId;
 
     #[test]
     fn only_the_newest_are_kept_and_signs_of_life_are_not() {

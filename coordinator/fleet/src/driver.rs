@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use basics::clock;
-use shared::work::lease::{BatchId, LeaseId, SessionId, TaskIndex};
-use shared::work::task::{Answer, ContentHash};
+use grammaton::work::lease::{BatchId, LeaseId, SessionId, TaskIndex};
+use grammaton::work::task::{Answer, ContentHash};
 use tokio::sync::{mpsc, oneshot, watch};
 use tracing::{Span, debug, info, info_span, warn};
 
@@ -684,7 +684,7 @@ impl Driver {
 
 #[cfg(test)]
 mod tests {
-    use shared::work::task::Task;
+    use grammaton::work::task::Task;
 
     use super::super::audit::Replicas;
     use super::super::tasks::Tasks;

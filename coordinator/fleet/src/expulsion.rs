@@ -9,9 +9,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use grammaton::work::lease::InstanceId;
 use scheduler::{Identity, Machine, MemberId, Process};
 use serde::{Deserialize, Serialize};
-use shared::work::lease::InstanceId;
 
 /// Maximum numbers of expelled processes and of their machines; beyond it an old one is dropped for each new one.
 const MOST: usize = 4096;

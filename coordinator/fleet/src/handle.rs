@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use basics::clock;
+use grammaton::stop::Stop;
+use grammaton::work::lease::{BatchId, TaskIndex};
+use grammaton::work::task::Answer;
 use parking_lot::{Mutex, MutexGuard};
-use shared::stop::Stop;
-use shared::work::lease::{BatchId, TaskIndex};
-use shared::work::task::Answer;
 use tokio::sync::mpsc;
 
 use super::audit::{Audit, Doubt, Heard, Replicas};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use basics::clock;
+use grammaton::work::lease::TaskIndex;
+use grammaton::work::task::Answer;
 use proto::cpu_time;
-use shared::work::lease::TaskIndex;
-use shared::work::task::Answer;
 
 use super::local::lacks_memory;
 use super::{Compute, FleetError, Map, MapReport, Stage, Tasks, engine};

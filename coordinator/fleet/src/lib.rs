@@ -1,6 +1,6 @@
 //! The fleet: all members that compute tasks, in this process or on other machines, behind one blocking call.
 //!
-//! In: batches of [`Task`](shared::work::task::Task)s, of several jobs at a time. Out: their [`Answer`]s, in task order, and a [`MapReport`]. Invariant: a task
+//! In: batches of [`Task`](grammaton::work::task::Task)s, of several jobs at a time. Out: their [`Answer`]s, in task order, and a [`MapReport`]. Invariant: a task
 //! is answered exactly once, and equal from every member, so callers notice neither changes of the membership nor each other.
 //!
 //! - [`scheduler`] assigns tasks and never acts; `driver` owns clock and channels and acts; `messages` go between the driver, members and callers.
@@ -18,10 +18,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use grammaton::work::lease::TaskIndex;
+use grammaton::work::task::Answer;
 use proto::tls::ServerTls;
 use serde::{Deserialize, Serialize};
-use shared::work::lease::TaskIndex;
-use shared::work::task::Answer;
 use tokio::sync::{mpsc, oneshot};
 use tonic::service::Routes;
 use tracing::Instrument as _;
@@ -59,11 +59,11 @@ mod watcher;
 pub use audit::digest;
 pub use expulsion::{Expulsion, Expulsions};
 pub use fleet_events::{FleetEvent, Waiting};
+pub use grammaton::work::engine::{Compute, MEMORY, engine, engine_with};
 pub use handle::Handle;
 pub use inline::Inline;
 pub use remote::{QUESTION, Visitor};
 pub use scheduler::{Account, AccountId, MemberState, Shards, UserId};
-pub use shared::work::engine::{Compute, MEMORY, engine, engine_with};
 pub use status::{AccountStatus, FleetStatus, MemberInfo, OldestLease};
 pub use tasks::Tasks;
 pub use watcher::Watcher;
@@ -598,12 +598,12 @@ impl Traffic {
 
 #[cfg(test)]
 mod tests {
+    use grammaton::data::Sentence;
+    use grammaton::grammar::SymbolId;
+    use grammaton::grammar::lexicon::{Lexicon, StickStrings, Strings};
+    use grammaton::work::shard::Shard;
+    use grammaton::work::task::{Language, Named, Task, Work};
     use proto::token::Token;
-    use shared::data::Sentence;
-    use shared::grammar::SymbolId;
-    use shared::grammar::lexicon::{Lexicon, StickStrings, Strings};
-    use shared::work::shard::Shard;
-    use shared::work::task::{Language, Named, Task, Work};
 
     use super::*;
 
@@ -697,7 +697,7 @@ mod tests {
     /// A full backlog begins only the task that the caller waits for: here the replica, as the answer is there.
     #[test]
     fn claims_are_confirmed_though_the_backlog_is_full() {
-        let grammar = shared::grammar::syntax::parse("1 1 S --> W\nW --> a\n", "g").unwrap().0;
+        let grammar = grammaton::grammar::syntax::parse("1 1 S --> W\nW --> a\n", "g").unwrap().0;
         let [word, letter] = ["W", "a"].map(|name| grammar.symbol(name).unwrap());
         let sticks = vec![StickStrings { symbol: word, strings: Strings::new() }];
         let (grammar, lexicon) = (Named::new(grammar), Named::new(Lexicon { sticks }));

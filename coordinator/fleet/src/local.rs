@@ -7,12 +7,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use anyhow::{Error, Result};
+use grammaton::stop::{self, Stop, Stopped};
+use grammaton::work::engine::ComputeError;
+use grammaton::work::lease::LeaseId;
+use grammaton::work::queue::{Threads, Withdrawal};
+use grammaton::work::task::{Answer, Task};
 use proto::cpu_time;
-use shared::stop::{self, Stop, Stopped};
-use shared::work::engine::ComputeError;
-use shared::work::lease::LeaseId;
-use shared::work::queue::{Threads, Withdrawal};
-use shared::work::task::{Answer, Task};
 use tokio::sync::mpsc;
 
 use super::Compute;

@@ -5,9 +5,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::Result;
+use grammaton::work::lease::{BatchId, InstanceId, LeaseId, TaskIndex, max_leases};
+use grammaton::work::task::{Answer, ContentHash, Task};
 use scheduler::{Account, Event, Failure, Identity, Machine, MemberId, Reporter};
-use shared::work::lease::{BatchId, InstanceId, LeaseId, TaskIndex, max_leases};
-use shared::work::task::{Answer, ContentHash, Task};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 

@@ -14,6 +14,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use basics::clock;
+use grammaton::work::lease::{LeaseId, SessionId};
+use grammaton::work::task::{Answer, ContentHash, Task};
 use parking_lot::Mutex;
 use prost::Message;
 use prost::bytes::Bytes;
@@ -25,8 +27,6 @@ use proto::route;
 use proto::tls::ServerTls;
 use proto::v1::work_server::{Work, WorkServer};
 use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker, refusal};
-use shared::work::lease::{LeaseId, SessionId};
-use shared::work::task::{Answer, ContentHash, Task};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::MissedTickBehavior;
 use tokio_stream::wrappers::ReceiverStream;
@@ -721,7 +721,7 @@ impl Line {
 
 #[cfg(test)]
 mod tests {
-    use shared::work::lease::{Attempt, TaskIndex};
+    use grammaton::work::lease::{Attempt, TaskIndex};
 
     use super::super::audit::Replicas;
     use super::super::tasks::{Open, Tasks};

@@ -1,8 +1,8 @@
 //! Remote members for tests: threads that join as workers do, without sockets.
 
+use grammaton::work::lease::InstanceId;
 use proto::convert::fits;
 use scheduler::{Cause, Event, Identity, Machine, Process};
-use shared::work::lease::InstanceId;
 use tokio::sync::oneshot;
 
 use super::messages::{Desk, Input, Order};

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use shared::work::lease::{Attempt, TaskIndex};
+use grammaton::work::lease::{Attempt, TaskIndex};
 
 use super::Stage;
 use scheduler::{Account, AccountId, MemberId, MemberState, Shards};

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Result;
+use grammaton::stop::Stop;
+use grammaton::work::lease::{BatchId, TaskIndex};
+use grammaton::work::task::Task;
 use parking_lot::{Mutex, MutexGuard};
 use proto::convert::blob;
 use rustc_hash::FxHashMap;
-use shared::stop::Stop;
-use shared::work::lease::{BatchId, TaskIndex};
-use shared::work::task::Task;
 
 use super::Compute;
 use super::audit::{self, Replicas};

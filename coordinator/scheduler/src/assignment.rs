@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::time::Duration;
 
-use shared::work::lease::{BatchId, TaskIndex};
+use grammaton::work::lease::{BatchId, TaskIndex};
 
 use super::accounts::{AccountId, Ledger};
 use super::batch::{Assignee, Batch};
@@ -365,8 +365,8 @@ fn suit(member: &Member, batch: &Batch, task: TaskIndex) -> Suit {
 
 #[cfg(test)]
 mod tests {
-    use shared::work::lease::LeaseId;
-    use shared::work::task::ContentHash;
+    use grammaton::work::lease::LeaseId;
+    use grammaton::work::task::ContentHash;
 
     use super::*;
     use crate::{Account, Event, Identity, Machine, Needs, Process, Timeouts};

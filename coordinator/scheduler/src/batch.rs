@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use grammaton::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
+use grammaton::work::task::ContentHash;
 use rustc_hash::FxHashMap;
-use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
-use shared::work::task::ContentHash;
 
 use super::accounts::AccountId;
 use super::blame::{Blame, Kinship};

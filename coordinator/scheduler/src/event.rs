@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use grammaton::work::lease::{BatchId, LeaseId, TaskIndex};
+use grammaton::work::task::ContentHash;
 use serde::{Deserialize, Serialize};
-use shared::work::lease::{BatchId, LeaseId, TaskIndex};
-use shared::work::task::ContentHash;
 
 use super::MemberId;
 use super::accounts::{Account, AccountId};

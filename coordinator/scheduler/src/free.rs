@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use grammaton::work::lease::TaskIndex;
 use rustc_hash::FxHashMap;
-use shared::work::lease::TaskIndex;
 
 use super::MemberId;
 use super::broken::Broken;

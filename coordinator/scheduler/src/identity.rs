@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use shared::work::lease::InstanceId;
+use grammaton::work::lease::InstanceId;
 
 use super::MemberId;
 

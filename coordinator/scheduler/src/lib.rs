@@ -86,8 +86,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use shared::work::lease::{BatchId, LeaseId, TaskIndex, max_leases};
-use shared::work::task::ContentHash;
+use grammaton::work::lease::{BatchId, LeaseId, TaskIndex, max_leases};
+use grammaton::work::task::ContentHash;
 
 use self::accounts::Accounts;
 use self::batch::{Affinity, Batch, Claim, Home};

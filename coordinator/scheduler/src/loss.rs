@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use shared::work::lease::{BatchId, LeaseId};
+use grammaton::work::lease::{BatchId, LeaseId};
 
 use super::batch::Claim;
 use super::blame::Blame;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::time::Duration;
 
-use shared::work::lease::{LeaseId, MAX_QUEUE};
+use grammaton::work::lease::{LeaseId, MAX_QUEUE};
 
 use super::accounts::Charge;
 use super::broken::Broken;

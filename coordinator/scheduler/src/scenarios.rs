@@ -8,8 +8,8 @@
 
 use std::time::Duration;
 
-use shared::work::lease::{Attempt, BatchId, InstanceId, LeaseId, TaskIndex};
-use shared::work::task::ContentHash;
+use grammaton::work::lease::{Attempt, BatchId, InstanceId, LeaseId, TaskIndex};
+use grammaton::work::task::ContentHash;
 
 use super::*;
 

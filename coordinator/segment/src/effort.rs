@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Result;
 use basics::clock;
 use fleet::Fleet;
-use shared::forest::build::{LONG_SENTENCE, LONG_YIELD};
+use grammaton::forest::build::{LONG_SENTENCE, LONG_YIELD};
 use training::events::{Observer, RunEvent};
 use training::job::Job;
 use training::metrics::Timings;

@@ -6,8 +6,8 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use shared::data::corpus::Unit;
-use shared::data::corpus::sniff::{Given, Reading};
+use grammaton::data::corpus::Unit;
+use grammaton::data::corpus::sniff::{Given, Reading};
 use training::job::{CorpusTable, Job};
 
 /// Assignments of keys of a job, as in `corpus.unit=token`; the last one of a key wins.

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, bail, ensure};
 use basics::clock::{self, FOREVER};
-use shared::grammar::auto::Auto;
+use grammaton::grammar::auto::Auto;
 use training::choice::{self, Choice, SIMPLER};
 use training::events::{Observer, RunEvent};
 use training::job::{CorpusTable, ModelTable};
@@ -100,7 +100,7 @@ mod tests {
     use std::fs;
     use std::time::Duration;
 
-    use shared::data::corpus::sniff::Contents;
+    use grammaton::data::corpus::sniff::Contents;
     use training::events::All;
     use training::job::{GrammarSource, Job};
 

@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use basics::clock;
 use basics::nearest::nearest;
 use fleet::{FleetConfig, MEMORY};
-use shared::grammar::auto::{Auto, NAMES};
+use grammaton::grammar::auto::{Auto, NAMES};
 use training::choice;
 use training::events::{Observer, RunEvent};
 use training::job::Job;

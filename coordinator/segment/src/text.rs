@@ -1,7 +1,7 @@
 //! The text of `segment`: symbols, and lines that go back to the form in which they came.
 //!
 //! A symbol is a grapheme (a character with its combining marks and joiners), or a token. The format of the lines is looked at before they are
-//! read ([`shared::data::corpus::sniff`]). Nothing else is changed unless keys say so: phonemic transcriptions use upper case, digits and punctuation
+//! read ([`grammaton::data::corpus::sniff`]). Nothing else is changed unless keys say so: phonemic transcriptions use upper case, digits and punctuation
 //! for sounds.
 //!
 //! Law: without spaces, a segmented line is the sentence of its line without spaces, with the columns or the speaker beside it; an empty line stays
@@ -10,10 +10,10 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
-use shared::data::corpus::layout::LineKind;
-use shared::data::corpus::read::Notice;
-use shared::data::corpus::sniff::Contents;
-use shared::data::corpus::{Corpus, Options, Unit, write_line};
+use grammaton::data::corpus::layout::LineKind;
+use grammaton::data::corpus::read::Notice;
+use grammaton::data::corpus::sniff::Contents;
+use grammaton::data::corpus::{Corpus, Options, Unit, write_line};
 use training::input;
 use training::input::format::{self, OpenText};
 use training::metrics::MBR_VOTE;
@@ -21,7 +21,7 @@ use training::metrics::MBR_VOTE;
 use crate::effort::work;
 use crate::keys::{self, Keys};
 
-/// Symbols of a sentence of a [`Text::part`] at most: more than [`LONG_SENTENCE`](shared::forest::build::LONG_SENTENCE), beyond which work is proportional.
+/// Symbols of a sentence of a [`Text::part`] at most: more than [`LONG_SENTENCE`](grammaton::forest::build::LONG_SENTENCE), beyond which work is proportional.
 const LONGEST_OF_PART: usize = 384;
 
 /// Sentences of symbols.
@@ -41,7 +41,7 @@ impl Text {
     /// Reads the text at `path` as its format and the keys say; `-` is standard input.
     ///
     /// # Errors
-    /// [`format::Ambiguous`] and [`shared::data::corpus::ReadError`] among others.
+    /// [`format::Ambiguous`] and [`grammaton::data::corpus::ReadError`] among others.
     pub fn read(path: &Path, contents: Contents, keys: &Keys) -> Result<Text> {
         let (table, given) = keys.table()?;
         let text = OpenText::open(path)?;

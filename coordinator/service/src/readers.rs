@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fleet::{FleetEvent, Stage, Waiting};
+use grammaton::num::random::{below, stream};
 use parking_lot::Mutex;
 use rand_pcg::Pcg64Mcg;
 use scheduler::Cause;
-use shared::num::random::{below, stream};
 use training::events::{All, Observer, RunEvent};
 use training::metrics::{CheckpointStatus, Phase, RoundMetrics, Start, Summary};
 use training::progress::Progress;

@@ -13,16 +13,16 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use fleet::{Inline, Stage};
-use shared::forest::Forest;
-use shared::forest::Prepared;
-use shared::forest::binary::{Adapted, Kind};
-use shared::forest::build::Builder;
-use shared::forest::chains::Chains;
-use shared::forest::inside::{Counts, Scratch, Weights, expect, real};
-use shared::grammar::ParamId;
-use shared::train::trainer::Collect;
-use shared::work::shard::Shard;
-use shared::work::task::Language;
+use grammaton::forest::Forest;
+use grammaton::forest::Prepared;
+use grammaton::forest::binary::{Adapted, Kind};
+use grammaton::forest::build::Builder;
+use grammaton::forest::chains::Chains;
+use grammaton::forest::inside::{Counts, Scratch, Weights, expect, real};
+use grammaton::grammar::ParamId;
+use grammaton::train::trainer::Collect;
+use grammaton::work::shard::Shard;
+use grammaton::work::task::Language;
 use training::job::{Job, OutputTable};
 use training::train::choice;
 use training::train::input::Input;
@@ -121,7 +121,7 @@ fn passes(plan: &Plan) {
         }
     }
     println!("  build forests  {:8.1} ms", millis(begun));
-    let wide = chains.weights(&vec![shared::num::Wide::from_ln(-3.0); prepared.space().n_params()]);
+    let wide = chains.weights(&vec![grammaton::num::Wide::from_ln(-3.0); prepared.space().n_params()]);
     let weights = Weights { wide: &wide, real: &real(&wide) };
     let mut uses = vec![0.0; chains.len()];
     let mut scratch = Scratch::default();

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use shared::data::eval::baseline::below;
-use shared::data::eval::brackets::BracketScores;
-use shared::data::eval::dependencies::{Attachment, ByLength};
+use grammaton::data::eval::baseline::below;
+use grammaton::data::eval::brackets::BracketScores;
+use grammaton::data::eval::dependencies::{Attachment, ByLength};
 
 use crate::metrics::{AttachmentByDecoder, BracketsByDecoder, Scores, ScoresByDecoder, TestScores};
 

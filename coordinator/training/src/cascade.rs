@@ -8,8 +8,8 @@
 
 use anyhow::Result;
 use fleet::Map;
-use shared::grammar::auto::Auto;
-use shared::models::Trained;
+use grammaton::grammar::auto::Auto;
+use grammaton::models::Trained;
 
 use crate::events::{Observer, RunEvent};
 use crate::job::{FoundAffixes, Job};

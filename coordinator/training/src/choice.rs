@@ -20,11 +20,11 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use fleet::Map;
-use shared::data::corpus::{Corpus, Format, Options, write_line};
-use shared::data::eval::segmentation::score;
-use shared::data::vowels::{Sentences, n_nuclei};
-use shared::grammar::auto::Auto;
-use shared::models::decode::Decoder;
+use grammaton::data::corpus::{Corpus, Format, Options, write_line};
+use grammaton::data::eval::segmentation::score;
+use grammaton::data::vowels::{Sentences, n_nuclei};
+use grammaton::grammar::auto::Auto;
+use grammaton::models::decode::Decoder;
 
 use crate::events::{Observer, RunEvent};
 use crate::input;

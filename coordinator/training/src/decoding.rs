@@ -4,14 +4,14 @@
 //! hold a model in memory; training decodes its corpus on the fleet.
 
 use anyhow::{Result, bail, ensure};
+use grammaton::data::Sentence;
+use grammaton::grammar::SymbolId;
+use grammaton::models::Model;
+use grammaton::models::decode::{Decode, Decoded, Decoder};
+use grammaton::work::engine::Engine;
+use grammaton::work::shard::Shard;
+use grammaton::work::task::{Answer, Language, Named, Task, Work};
 use rayon::prelude::*;
-use shared::data::Sentence;
-use shared::grammar::SymbolId;
-use shared::models::Model;
-use shared::models::decode::{Decode, Decoded, Decoder};
-use shared::work::engine::Engine;
-use shared::work::shard::Shard;
-use shared::work::task::{Answer, Language, Named, Task, Work};
 
 /// Number of sentences in a task.
 const CHUNK: usize = 256;

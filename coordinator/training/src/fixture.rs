@@ -1,12 +1,12 @@
 //! A simulated training run for tests: a small lexicon, forty rounds, two decoders.
 
 use anyhow::Result;
-use shared::data::eval::segmentation;
-use shared::grammar::ParamId;
-use shared::grammar::lexicon::{Lexicon, StickStrings, Strings};
-use shared::grammar::{SymbolId, auto};
-use shared::models::adaptor::{Params, Stick};
-use shared::models::{self, Model, Trained};
+use grammaton::data::eval::segmentation;
+use grammaton::grammar::ParamId;
+use grammaton::grammar::lexicon::{Lexicon, StickStrings, Strings};
+use grammaton::grammar::{SymbolId, auto};
+use grammaton::models::adaptor::{Params, Stick};
+use grammaton::models::{self, Model, Trained};
 
 use crate::events::{Observer, RunEvent};
 use crate::metrics::{Ending, Hyper, Phase, RoundMetrics, Scores, ScoresByDecoder, Start, Timings};

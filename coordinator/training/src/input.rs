@@ -6,14 +6,14 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
 use basics::store::{self, Download};
-use shared::data::corpus::decode::whole;
-use shared::data::corpus::read::End;
-use shared::data::corpus::{Corpus, Options, ReadError, Reader};
-use shared::data::dependency::{Document, Tags};
-use shared::data::tags::families::Families;
-use shared::data::treebank::brackets::{self, Entry};
-use shared::grammar::Grammar;
-use shared::grammar::syntax::{self, Notice};
+use grammaton::data::corpus::decode::whole;
+use grammaton::data::corpus::read::End;
+use grammaton::data::corpus::{Corpus, Options, ReadError, Reader};
+use grammaton::data::dependency::{Document, Tags};
+use grammaton::data::tags::families::Families;
+use grammaton::data::treebank::brackets::{self, Entry};
+use grammaton::grammar::Grammar;
+use grammaton::grammar::syntax::{self, Notice};
 
 pub mod format;
 mod text_stream;

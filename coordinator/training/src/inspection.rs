@@ -1,10 +1,10 @@
 //! The learned parameters of a model, for display.
 
+use grammaton::data::corpus::Unit;
+use grammaton::data::treebank::ROOT;
+use grammaton::grammar::{Grammar, SymbolId};
+use grammaton::models::Trained;
 use serde::Serialize;
-use shared::data::corpus::Unit;
-use shared::data::treebank::ROOT;
-use shared::grammar::{Grammar, SymbolId};
-use shared::models::Trained;
 
 use crate::model::{self, Entry, SavedModel};
 

@@ -9,9 +9,8 @@
 
 mod check;
 mod derived;
-pub mod key;
+pub mod keys;
 pub mod located;
-pub mod method;
 pub mod reference;
 pub mod source;
 pub mod sweep;
@@ -24,15 +23,17 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use basics::store;
-use key::Key;
-use located::{Fault, Node, Problem};
-pub use method::{Method, ModelKind};
-pub use source::{FamiliesSource, GrammarSource};
-use sweep::{Sweep, SweepTable};
-pub use tables::{
-    AdaptorPrior, CorpusTable, HarmonicStops, Hyperparameter, InferenceTable, MAX_ROUNDS, ModelTable,
-    OnUnparsable, OutputTable, RulePrior, STRESS_MARKS, Selection, Start,
+pub use grammaton::settings::inference::{
+    AdaptorPrior, FamiliesSource, HarmonicStops, Hyperparameter, Inference, MAX_ROUNDS, RulePrior, Selection,
+    Start,
 };
+use grammaton::settings::key::Key;
+pub use grammaton::settings::{Method, ModelKind};
+use keys::{KeyOfJob as _, is_local};
+use located::{Fault, Node, Problem};
+pub use source::GrammarSource;
+use sweep::{Sweep, SweepTable};
+pub use tables::{CorpusTable, ModelTable, OnUnparsable, OutputTable, STRESS_MARKS};
 
 /// A training job.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -44,7 +45,7 @@ pub struct Job {
     pub corpus: CorpusTable,
     /// Settings of inference, without the keys that vary.
     #[serde(default)]
-    pub inference: InferenceTable,
+    pub inference: Inference,
     /// The results.
     #[serde(default)]
     pub output: OutputTable,
@@ -81,7 +82,7 @@ pub struct Point {
     /// Values of the keys that vary, by key.
     pub settings: BTreeMap<String, toml::Value>,
     /// All settings of inference.
-    pub inference: InferenceTable,
+    pub inference: Inference,
 }
 
 impl Point {
@@ -143,7 +144,7 @@ pub enum JobError {
 impl Job {
     /// All keys of a job file.
     pub fn keys() -> Vec<Key> {
-        let tables = [ModelTable::keys(), CorpusTable::keys(), InferenceTable::keys(), OutputTable::keys()];
+        let tables = [ModelTable::keys(), CorpusTable::keys(), Inference::keys(), OutputTable::keys()];
         tables.into_iter().flatten().collect()
     }
 
@@ -177,7 +178,7 @@ impl Job {
                 }
             }
         };
-        let mut of_inference = |inference: &InferenceTable| -> InferenceTable {
+        let mut of_inference = |inference: &Inference| -> Inference {
             let mut table = to_table(inference);
             visit(&mut table, "inference", each);
             from_table(table)
@@ -238,7 +239,7 @@ impl Job {
             let varying =
                 sweep.values_mut().filter(|(name, _)| key.table == "inference" && *name == key.name);
             for node in root.find_mut(&key.path()).into_iter().chain(varying.map(|(_, node)| node)) {
-                if let Some(value) = node.string().filter(|value| path.is_local(value)) {
+                if let Some(value) = node.string().filter(|value| is_local(path, value)) {
                     node.value = located::Value::String(folder.join(value).display().to_string());
                 }
             }
@@ -379,7 +380,7 @@ impl Job {
     pub fn to_toml(&self) -> String {
         let mut job = self.clone();
         job.visit_paths(&mut |key, value| {
-            if key.path.is_some_and(|path| path.is_local(value)) {
+            if key.path.is_some_and(|path| is_local(path, value)) {
                 *value = store::absolute(Path::new(&*value)).display().to_string();
             }
         });
@@ -413,11 +414,11 @@ fn from_table<T: for<'de> Deserialize<'de>>(table: toml::Table) -> T {
 
 #[cfg(test)]
 mod tests {
-    use shared::models::decode::Decoder;
-    use shared::models::logistic_normal::PointEstimate;
-    use shared::train::mixture::Limit;
+    use grammaton::models::decode::Decoder;
+    use grammaton::models::logistic_normal::PointEstimate;
+    use grammaton::train::mixture::Limit;
 
-    use shared::grammar::auto::Auto;
+    use grammaton::grammar::auto::Auto;
 
     use super::*;
 
@@ -435,7 +436,7 @@ mod tests {
     #[test]
     fn missing_keys_have_their_defaults() {
         let job = parse(JOB, &[]).unwrap();
-        assert_eq!(job.inference, InferenceTable::default());
+        assert_eq!(job.inference, Inference::default());
         assert_eq!(job.corpus.max_symbols, 10_000);
         assert_eq!(job.output.decoders, [Decoder::Viterbi, Decoder::Mbr]);
     }

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use fleet::Effort;
+use grammaton::data::eval::brackets::BracketScores;
+use grammaton::data::eval::dependencies::{Attachment, ByLength};
+use grammaton::data::eval::segmentation::{BASELINES, SegmentationScores};
+use grammaton::models::decode::Decoder;
+pub use grammaton::models::sampler::Hyper;
+use grammaton::train::trainer::Share;
 use serde::{Deserialize, Deserializer, Serialize};
-use shared::data::eval::brackets::BracketScores;
-use shared::data::eval::dependencies::{Attachment, ByLength};
-use shared::data::eval::segmentation::{BASELINES, SegmentationScores};
-use shared::models::decode::Decoder;
-pub use shared::models::sampler::Hyper;
-use shared::train::trainer::Share;
 
 /// Scores by the name of the decoder.
 pub type ScoresByDecoder = BTreeMap<String, Scores>;

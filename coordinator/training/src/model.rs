@@ -9,17 +9,17 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use basics::sealed::{self, Defect, Seal};
+use grammaton::data::corpus::{Cleaning, Format, Unit};
+use grammaton::data::treebank::{Rhs, Rule};
+use grammaton::grammar::lexicon::Lexicon;
+use grammaton::grammar::{Adaptor, Grammar, StickId, SymbolId, syntax};
+use grammaton::models::adaptor::{self, Stick};
+use grammaton::models::latent;
+use grammaton::models::logistic_normal::{self, PointEstimate};
+use grammaton::models::pcfg;
+use grammaton::models::{Model, Params, Trained};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use shared::data::corpus::{Cleaning, Format, Unit};
-use shared::data::treebank::{Rhs, Rule};
-use shared::grammar::lexicon::Lexicon;
-use shared::grammar::{Adaptor, Grammar, StickId, SymbolId, syntax};
-use shared::models::adaptor::{self, Stick};
-use shared::models::latent;
-use shared::models::logistic_normal::{self, PointEstimate};
-use shared::models::pcfg;
-use shared::models::{Model, Params, Trained};
 
 use crate::job::CorpusTable;
 
@@ -527,13 +527,13 @@ fn treebank_text(model: &latent::parse::Model) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use shared::data::corpus::{Marks, Normalise};
-    use shared::data::treebank::{Classes, Treebank};
-    use shared::grammar::ParamId;
-    use shared::grammar::Rule;
-    use shared::grammar::lexicon::StickStrings;
-    use shared::grammar::tree::Tree;
-    use shared::models::logistic_normal::Prior;
+    use grammaton::data::corpus::{Marks, Normalise};
+    use grammaton::data::treebank::{Classes, Treebank};
+    use grammaton::grammar::ParamId;
+    use grammaton::grammar::Rule;
+    use grammaton::grammar::lexicon::StickStrings;
+    use grammaton::grammar::tree::Tree;
+    use grammaton::models::logistic_normal::Prior;
 
     use super::*;
 

@@ -5,9 +5,9 @@ use std::io::{self, BufWriter, Seek as _, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use grammaton::data::dependency::{Document, Sentence};
+use grammaton::models::Trained;
 use serde::{Deserialize, Serialize};
-use shared::data::dependency::{Document, Sentence};
-use shared::models::Trained;
 use tempfile::SpooledTempFile;
 
 use fleet::{Effort, FleetStatus};

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use basics::atomic_write;
 use basics::store;
-use shared::models::decode::Decoder;
+use grammaton::models::decode::Decoder;
 
 use crate::job::Job;
 use crate::metrics::{MAXIMUM_MARGINAL, MBR_VOTE, RoundMetrics, SAMPLE_AVERAGE, Summary, decoder_name};

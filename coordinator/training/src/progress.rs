@@ -14,8 +14,8 @@ use serde::Serialize;
 use basics::human::{duration, table};
 use basics::streams;
 use fleet::{Effort, FleetEvent, Waiting};
-use shared::data::eval::brackets::BracketScores;
-use shared::data::eval::dependencies::{Attachment, ByLength};
+use grammaton::data::eval::brackets::BracketScores;
+use grammaton::data::eval::dependencies::{Attachment, ByLength};
 
 use crate::events::{Observer, RunEvent};
 use crate::metrics::CheckpointStatus;

@@ -16,10 +16,10 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use basics::human::{duration, number, perplexity, whole};
+use grammaton::data::corpus::Unit;
+use grammaton::data::eval::brackets::BracketScores;
+use grammaton::grammar::tree::Tree;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use shared::data::corpus::Unit;
-use shared::data::eval::brackets::BracketScores;
-use shared::grammar::tree::Tree;
 
 use crate::job::{Job, Method, Point};
 use crate::metrics::{
@@ -372,7 +372,7 @@ fn row(name: &str, found: &[Segment<'_>], gold: Option<&[Segment<'_>]>) -> Marku
 
 fn drawn_tree(report: &Report<'_>) -> Markup {
     let Some(decoding) = report.outcome.with_trees() else { return html! {} };
-    let names = |model: &shared::models::Model| {
+    let names = |model: &grammaton::models::Model| {
         let sticks = model.lexicon.sticks.iter();
         sticks.map(|stick| model.grammar.name(stick.symbol).to_owned()).collect::<BTreeSet<String>>()
     };
@@ -443,7 +443,7 @@ fn job(report: &Report<'_>) -> Markup {
 mod tests {
     use std::path::Path;
 
-    use shared::data::eval::segmentation::Prf;
+    use grammaton::data::eval::segmentation::Prf;
 
     use super::*;
     use crate::events::{Observer, RunEvent};

@@ -4,15 +4,15 @@
 //! pass over the expected uses, and spells no more than is shown. A training run takes one only if an observer asks for it
 //! ([`RunEvent::Scored`](crate::events::RunEvent::Scored)), and decides nothing by it.
 
+use grammaton::data::corpus::Unit;
+use grammaton::grammar::ParamId;
+use grammaton::grammar::lexicon::Lexicon;
+use grammaton::grammar::{Grammar, RuleId, StickId};
+use grammaton::models::Params;
+use grammaton::models::adaptor::Stick;
+use grammaton::models::pcfg;
+use grammaton::train::trainer::{Learned, Trainer};
 use serde::{Deserialize, Serialize};
-use shared::data::corpus::Unit;
-use shared::grammar::ParamId;
-use shared::grammar::lexicon::Lexicon;
-use shared::grammar::{Grammar, RuleId, StickId};
-use shared::models::Params;
-use shared::models::adaptor::Stick;
-use shared::models::pcfg;
-use shared::train::trainer::{Learned, Trainer};
 
 use crate::model::spell;
 use crate::outcome::Sample;

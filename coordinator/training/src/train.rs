@@ -58,12 +58,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result, bail};
 use basics::clock;
 use fleet::{FleetError, Map, Stage};
-use shared::data::eval::chains::effective_sample_size;
-use shared::models::Trained;
-use shared::train::trainer::Failure;
+use grammaton::data::eval::chains::effective_sample_size;
+use grammaton::models::Trained;
+use grammaton::train::trainer::Failure;
 
 use crate::events::{Observer, RunEvent};
-use crate::job::{InferenceTable, Job};
+use crate::job::{Inference, Job};
 use crate::metrics::{
     AttachmentByDecoder, BracketsByDecoder, Phase, PointSummary, RoundMetrics, Start, traces,
 };
@@ -411,6 +411,6 @@ fn json(settings: &BTreeMap<String, toml::Value>) -> BTreeMap<String, serde_json
 }
 
 /// How strings are chosen.
-pub fn choice(inference: &InferenceTable) -> Choice {
+pub fn choice(inference: &Inference) -> Choice {
     Choice { truncation: inference.truncation, rho: inference.rho, max_length: inference.max_string }
 }

@@ -1,6 +1,6 @@
 //! Answers, by kind of work.
 
-use shared::work::task::{Answer, Expectation};
+use grammaton::work::task::{Answer, Expectation};
 
 use super::kinds::{annotate, candidates, collapse, cover, decode, fit, index, sample, sweep};
 use super::{Wire, WireError};

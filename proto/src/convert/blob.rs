@@ -2,17 +2,17 @@
 
 use std::sync::LazyLock;
 
-use prost::bytes::Bytes;
-use shared::grammar::Grammar;
-use shared::grammar::lexicon::Lexicon;
-use shared::models::decode::Decode;
-use shared::models::latent;
-use shared::work::lease::{Attempt, BatchId, LeaseId, SessionId, TaskIndex};
-use shared::work::shard::Shard;
-use shared::work::task::{
+use grammaton::grammar::Grammar;
+use grammaton::grammar::lexicon::Lexicon;
+use grammaton::models::decode::Decode;
+use grammaton::models::latent;
+use grammaton::work::lease::{Attempt, BatchId, LeaseId, SessionId, TaskIndex};
+use grammaton::work::shard::Shard;
+use grammaton::work::task::{
     Annotate, Annotated, Answer, ChainFrom, Chained, Collapse, Collapsed, ContentHash, Fit, Language, Named,
     Pass, ShardState, Sweeps, Task, Work,
 };
+use prost::bytes::Bytes;
 
 use super::{Wire, WireError};
 use crate::v1;

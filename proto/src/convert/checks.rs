@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use shared::grammar::tree::Tree;
-use shared::grammar::{Grammar, ParamId, SymbolId};
-use shared::models::dmv::nouns;
-use shared::models::pcfg::trees::Derivations;
-use shared::work::shard::Shard;
+use grammaton::grammar::tree::Tree;
+use grammaton::grammar::{Grammar, ParamId, SymbolId};
+use grammaton::models::dmv::nouns;
+use grammaton::models::pcfg::trees::Derivations;
+use grammaton::work::shard::Shard;
 
 use super::items::{Items, sentences};
 use super::sizes::{item_lengths, n_nodes, of_occurrences, sum};

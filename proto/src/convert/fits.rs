@@ -6,10 +6,10 @@
 //! [`largest_answer`] and [`largest_lease`] bound the size of a payload before it is received, so that a peer cannot
 //! make the receiver allocate a gigabyte for ten numbers.
 
-use shared::grammar::Grammar;
-use shared::grammar::lexicon::Lexicon;
-use shared::work::shard::Shard;
-use shared::work::task::{Answer, Language, Task, Work};
+use grammaton::grammar::Grammar;
+use grammaton::grammar::lexicon::Lexicon;
+use grammaton::work::shard::Shard;
+use grammaton::work::task::{Answer, Language, Task, Work};
 
 use super::checks::terminals;
 use super::items::Items;

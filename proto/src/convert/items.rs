@@ -1,10 +1,10 @@
 //! The items of a task.
 
-use shared::data::Sentence;
-use shared::grammar::Grammar;
-use shared::grammar::lexicon::Lexicon;
-use shared::work::shard::Shard;
-use shared::work::task::{Language, Task};
+use grammaton::data::Sentence;
+use grammaton::grammar::Grammar;
+use grammaton::grammar::lexicon::Lexicon;
+use grammaton::work::shard::Shard;
+use grammaton::work::task::{Language, Task};
 
 use super::WireError;
 

@@ -1,5 +1,5 @@
 //! The kinds of work on the wire, one a file: conversion of request and answer, their checks, and upper bounds on their
-//! sizes. [`shared::work::task`] has the kinds themselves.
+//! sizes. [`grammaton::work::task`] has the kinds themselves.
 //!
 //! To add a kind, write its file, add a message to `LeaseHead.work` and to `Answer` of `work.proto`, and add it to the four
 //! functions of [`super::fits`], to [`super::lease`], and to [`super::answer`].

@@ -1,9 +1,9 @@
 //! Leases: the head names the kind of work and the blobs that it needs; the payload holds the rest of the request.
 
+use grammaton::work::lease::LeaseId;
+use grammaton::work::task::{Language, Named, Sample, ShardState, ShardWeights, Task, Work};
 use prost::Message;
 use prost::bytes::Bytes;
-use shared::work::lease::LeaseId;
-use shared::work::task::{Language, Named, Sample, ShardState, ShardWeights, Task, Work};
 
 use super::blob::{Blob, hash_to_wire, language, lease_id_to_wire, shard_state};
 use super::kinds::{annotate, candidates, collapse, sweep};

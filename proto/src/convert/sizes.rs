@@ -1,8 +1,8 @@
 //! Upper bounds on the encoded sizes of parts of an answer, in bytes.
 
-use shared::data::Sentence;
-use shared::grammar::{Grammar, ParamId};
-use shared::work::shard::Shard;
+use grammaton::data::Sentence;
+use grammaton::grammar::{Grammar, ParamId};
+use grammaton::work::shard::Shard;
 
 use super::items::{Items, sentences};
 

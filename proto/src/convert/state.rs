@@ -3,11 +3,11 @@
 //! It travels as packed fields, in which most indexes and most choices of derivations take one or two bytes, and every
 //! length is checked. [`State::check`] checks derivations against the sentences when the chain continues.
 
-use shared::grammar::{ParamId, SymbolId};
-use shared::models::latent::collapsed::Own;
-use shared::models::sampler::state::{Choice, Table, TableId};
-use shared::models::sampler::{Hyper, State};
-use shared::work::task::{ShardState, Sweeping};
+use grammaton::grammar::{ParamId, SymbolId};
+use grammaton::models::latent::collapsed::Own;
+use grammaton::models::sampler::state::{Choice, Table, TableId};
+use grammaton::models::sampler::{Hyper, State};
+use grammaton::work::task::{ShardState, Sweeping};
 
 use super::{POSITIVE, Wire, WireError, cut, in_range, positive, ragged, ragged_to_wire, same_length};
 use crate::v1;

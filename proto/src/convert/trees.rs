@@ -3,9 +3,9 @@
 //! A shard of trees holds its own rules, so all of it is checked here: the rules against labels and words, the trees against
 //! the rules.
 
-use shared::data::treebank::{LabelId, Rhs, Rule, RuleId, Rules, WordId};
-use shared::models::latent;
-use shared::work::shard::Shard;
+use grammaton::data::treebank::{LabelId, Rhs, Rule, RuleId, Rules, WordId};
+use grammaton::models::latent;
+use grammaton::work::shard::Shard;
 
 use super::{WireError, ragged, ragged_to_wire, same_length};
 use crate::v1;

@@ -1,18 +1,18 @@
 //! Conversion of logistic-normal priors and their statistics: round trips, and refusals.
 
+use grammaton::data::Sentence;
+use grammaton::grammar::lexicon::Lexicon;
+use grammaton::grammar::syntax;
+use grammaton::models::dmv::Side;
+use grammaton::models::dmv::constraint::{ArcClass, Component};
+use grammaton::models::logistic_normal::{Multinomials, Prior, Until};
+use grammaton::work::engine::Engine;
+use grammaton::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
+use grammaton::work::shard::Shard;
+use grammaton::work::task::{Answer, Fit, Fitted, Language, Named, Task, Weighted, Work};
 use proto::convert::blob::Blob;
 use proto::convert::{Wire, WireError, fits, lease};
 use proto::v1;
-use shared::data::Sentence;
-use shared::grammar::lexicon::Lexicon;
-use shared::grammar::syntax;
-use shared::models::dmv::Side;
-use shared::models::dmv::constraint::{ArcClass, Component};
-use shared::models::logistic_normal::{Multinomials, Prior, Until};
-use shared::work::engine::Engine;
-use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
-use shared::work::shard::Shard;
-use shared::work::task::{Answer, Fit, Fitted, Language, Named, Task, Weighted, Work};
 
 /// A grammar whose nonterminal T has one rule, and so no prior.
 const GRAMMAR: &str = "1 1 S --> A S\n1 1 S --> A\n1 1 S --> T\n1 1 A --> a\n1 1 A --> b\n1 1 T --> a b\n";
@@ -84,9 +84,9 @@ fn works_and_answers_survive_the_wire() {
 /// A mixture with two components, one of which sets every field.
 fn mixed() -> Task {
     let tags = ["NOUN", "VERB"].map(str::to_owned);
-    let grammar = shared::models::dmv::grammar(&tags).unwrap();
+    let grammar = grammaton::models::dmv::grammar(&tags).unwrap();
     let sentence = |tags: &[u32], multiplicity| {
-        let tokens = shared::models::dmv::Layout::new(2).tokens(tags);
+        let tokens = grammaton::models::dmv::Layout::new(2).tokens(tags);
         Sentence { tokens, multiplicity }
     };
     let sentences = vec![sentence(&[0, 1, 0], 2), sentence(&[0], 1)];
@@ -126,7 +126,7 @@ fn mixtures_survive_the_wire() {
     assert_eq!(Answer::from_bytes(bytes).unwrap(), answer);
     let Answer::Fitted(Fitted::Statistics(statistics)) = answer else { panic!("{answer:?}") };
     assert_eq!(statistics.parts.iter().map(|part| part.n_empty).collect::<Vec<_>>(), [0, 1, 0]);
-    let check = |change: fn(&mut shared::models::logistic_normal::Statistics)| {
+    let check = |change: fn(&mut grammaton::models::logistic_normal::Statistics)| {
         let mut statistics = statistics.clone();
         change(&mut statistics);
         fits::answer(&task, &Answer::Fitted(Fitted::Statistics(statistics))).is_ok()
@@ -225,7 +225,7 @@ fn answers_to_another_task_are_refused() {
     let (task, answer) = answered();
     let Answer::Fitted(Fitted::Statistics(statistics)) = answer else { panic!("{answer:?}") };
     assert_eq!(statistics.n_sentences, 4);
-    let check = |change: fn(&mut shared::models::logistic_normal::Statistics)| {
+    let check = |change: fn(&mut grammaton::models::logistic_normal::Statistics)| {
         let mut statistics = statistics.clone();
         change(&mut statistics);
         fits::answer(&task, &Answer::Fitted(Fitted::Statistics(statistics))).is_ok()

@@ -1,11 +1,11 @@
 //! The bytes of messages change only together with the version of the protocol.
 
+use grammaton::work::lease::{Attempt, BatchId, LeaseId, TaskIndex, max_leases};
+use grammaton::work::task::{Answer, Task};
 use prost::Message;
 use proto::convert::blob::Blob;
 use proto::convert::{Wire, lease};
 use proto::v1;
-use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex, max_leases};
-use shared::work::task::{Answer, Task};
 
 /// The version of the protocol, and the hashes of the messages of every example. When the bytes of a message change, raise
 /// the version, unless only computed values in it changed, such as the draws of a sampler.

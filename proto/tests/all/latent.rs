@@ -1,16 +1,16 @@
 //! Conversion of shards of trees, passes over them and their answers: round trips, and refusals.
 
+use grammaton::data::treebank::{Classes, Treebank};
+use grammaton::grammar::tree::Tree;
+use grammaton::models::latent::{self, Layout, start};
+use grammaton::work::engine::Engine;
+use grammaton::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
+use grammaton::work::shard::Shard;
+use grammaton::work::task::{Annotate, Answer, Named, Pass, ShardState, Task, Work};
 use prost::Message as _;
 use proto::convert::blob::{self, Blob};
 use proto::convert::{Wire, WireError, fits, lease};
 use proto::v1;
-use shared::data::treebank::{Classes, Treebank};
-use shared::grammar::tree::Tree;
-use shared::models::latent::{self, Layout, start};
-use shared::work::engine::Engine;
-use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
-use shared::work::shard::Shard;
-use shared::work::task::{Annotate, Answer, Named, Pass, ShardState, Task, Work};
 
 const N_SUBTYPES: usize = 3;
 

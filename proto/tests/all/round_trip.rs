@@ -2,28 +2,28 @@
 
 use std::sync::Arc;
 
+use grammaton::data::Sentence;
+use grammaton::grammar::ParamId;
+use grammaton::grammar::groups::Groups;
+use grammaton::grammar::lexicon::{Lexicon, StickStrings, Strings};
+use grammaton::grammar::{Grammar, SymbolId};
+use grammaton::models::decode::{Decode, Decoded, Decoder};
+use grammaton::models::sampler::state::{Choice, Table, TableId};
+use grammaton::models::sampler::{Hyper, HyperPrior, Moves, Settings, State, Uses};
+use grammaton::models::tally::Analysis;
+use grammaton::num::Wide;
+use grammaton::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
+use grammaton::work::shard::Shard;
+use grammaton::work::task::{
+    Answer, Candidates, ChainFrom, Chained, Collapse, Collapsed, Expectation, Index, Language, Lengths,
+    Named, Sample, Sampled, ShardState, StringCounts, Sweeping, Sweeps, Task, Work,
+};
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 use prost::Message as _;
 use proto::convert::blob::Blob;
 use proto::convert::{Wire, WireError, fits, lease};
 use proto::v1;
-use shared::data::Sentence;
-use shared::grammar::ParamId;
-use shared::grammar::groups::Groups;
-use shared::grammar::lexicon::{Lexicon, StickStrings, Strings};
-use shared::grammar::{Grammar, SymbolId};
-use shared::models::decode::{Decode, Decoded, Decoder};
-use shared::models::sampler::state::{Choice, Table, TableId};
-use shared::models::sampler::{Hyper, HyperPrior, Moves, Settings, State, Uses};
-use shared::models::tally::Analysis;
-use shared::num::Wide;
-use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
-use shared::work::shard::Shard;
-use shared::work::task::{
-    Answer, Candidates, ChainFrom, Chained, Collapse, Collapsed, Expectation, Index, Language, Lengths,
-    Named, Sample, Sampled, ShardState, StringCounts, Sweeping, Sweeps, Task, Work,
-};
 
 fn string() -> impl Strategy<Value = Vec<SymbolId>> {
     vec((0..9u32).prop_map(SymbolId), 1..5)
@@ -40,7 +40,7 @@ fn grammar() -> impl Strategy<Value = Grammar> {
     (adaptor, 1e-5..10.0f64, btree_set("[a-zé]{1,4}", 1..5)).prop_map(|(adaptor, alpha, words)| {
         let words: Vec<String> = words.iter().map(|word| format!("{adaptor} W --> {word}\n")).collect();
         let text = format!("{alpha} 1 S --> W\n1 1 S --> W S\n{}", words.concat());
-        shared::grammar::syntax::parse(&text, "test").expect("the text is a grammar").0
+        grammaton::grammar::syntax::parse(&text, "test").expect("the text is a grammar").0
     })
 }
 
@@ -296,7 +296,8 @@ proptest! {
 pub fn answered() -> Vec<(Task, Answer)> {
     let text = "1 1 S --> W\n1 1 S --> W S\nW --> L\n1 1 L --> (\n1 1 L --> é\n1 1 L --> ( L\n1 1 L --> é L\n\
          1 1 L --> x x\n";
-    let grammar = Named::new(shared::grammar::syntax::parse(text, "test").expect("the text is a grammar").0);
+    let grammar =
+        Named::new(grammaton::grammar::syntax::parse(text, "test").expect("the text is a grammar").0);
     let symbols = |text: &str| -> Vec<SymbolId> {
         text.chars()
             .map(|letter| grammar.value.symbol(&letter.to_string()).expect("a letter of it"))
@@ -317,7 +318,7 @@ pub fn answered() -> Vec<(Task, Answer)> {
         trees: true,
         open: true,
     };
-    let engine = shared::work::engine::engine();
+    let engine = grammaton::work::engine::engine();
     let (none, full) = (Named::new(Lexicon::default()), Named::new(lexicon));
     let on = |lexicon: &Named<Lexicon>, shard: &Named<Shard>, work| {
         let (grammar, lexicon, shard) = (grammar.clone(), lexicon.clone(), shard.clone());

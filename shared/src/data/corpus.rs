@@ -316,11 +316,11 @@ pub fn write_line(symbols: &[String], sentence: &[u32], ends: &[u32], unit: Unit
 /// [`Unit::fitting`] finds a unit that the reader takes apart again.
 ///
 /// ```
-/// use shared::data::corpus::{Unit, line_of_tree};
-/// let tree = shared::grammar::tree::Tree::parse("(S (Word a b) (Word c))")?;
+/// use grammaton::data::corpus::{Unit, line_of_tree};
+/// let tree = grammaton::grammar::tree::Tree::parse("(S (Word a b) (Word c))")?;
 /// let line = |unit| line_of_tree(&tree, |label| label == "Word", unit);
 /// assert_eq!((line(Unit::Char).as_str(), line(Unit::Token).as_str()), ("ab c", "a b | c"));
-/// # Ok::<(), shared::grammar::tree::TreeError>(())
+/// # Ok::<(), grammaton::grammar::tree::TreeError>(())
 /// ```
 pub fn line_of_tree(tree: &Tree, is_segment: impl Fn(&str) -> bool, unit: Unit) -> String {
     let symbols: Vec<String> = tree.terminals().map(str::to_owned).collect();

@@ -82,8 +82,8 @@ pub enum SampleError {
 /// Draws `n` sentences.
 ///
 /// ```
-/// use shared::grammar::syntax;
-/// use shared::data::generate;
+/// use grammaton::grammar::syntax;
+/// use grammaton::data::generate;
 ///
 /// let (grammar, _) = syntax::parse("1 1 S --> a S\n2 1 S --> b\n", "g").unwrap();
 /// let trees = generate::sample(&grammar, 3, 1, &generate::Options::default())?;

@@ -15,7 +15,7 @@
 //! clusters (longest runs of its symbols), and if these are as many too, the class as found.
 //!
 //! ```
-//! use shared::data::vowels::Sentences;
+//! use grammaton::data::vowels::Sentences;
 //!
 //! let mut sentences = Sentences::default();
 //! // t ? n ?, n ? t ?, ?: t is 0, ? is 1, n is 2.
@@ -37,7 +37,7 @@ const BELIEVED: (i64, i64) = (95, 100);
 /// Number of syllables of a word: its longest runs of vowels.
 ///
 /// ```
-/// use shared::data::vowels::n_nuclei;
+/// use grammaton::data::vowels::n_nuclei;
 ///
 /// let is_vowel = [false, true, true]; // t, a, i
 /// assert_eq!(n_nuclei(&[0, 1, 2, 0, 1], &is_vowel), 2); // t ai t a

@@ -297,7 +297,7 @@ pub struct AutoGrammar {
 /// A nonterminal whose name is also a symbol's gets `_` appended until it is not.
 ///
 /// ```
-/// use shared::grammar::{auto::{Alphabet, Auto, auto}, syntax};
+/// use grammaton::grammar::{auto::{Alphabet, Auto, auto}, syntax};
 ///
 /// let symbols = ["a".to_owned(), "Word".to_owned()];
 /// let made = auto(Auto::UNIGRAM, &Alphabet { symbols: &symbols, ..Alphabet::default() })?;
@@ -309,7 +309,7 @@ pub struct AutoGrammar {
 /// let made = auto("colloc3-syllable-functionwords-left".parse().unwrap(), &of)?;
 /// let segments: Vec<&str> = made.segments.iter().map(|&segment| made.grammar.name(segment)).collect();
 /// assert_eq!(segments, ["FuncWord3", "FuncWord2", "FuncWord1", "Word", "WithoutNucleus"]);
-/// # Ok::<(), shared::grammar::check::Defect>(())
+/// # Ok::<(), grammaton::grammar::check::Defect>(())
 /// ```
 ///
 /// # Errors

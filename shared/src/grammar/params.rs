@@ -4,8 +4,8 @@
 //! No other file knows where one kind ends and the next begins.
 //!
 //! ```
-//! use shared::grammar::lexicon::{Lexicon, StickStrings};
-//! use shared::grammar::{ParamId, RuleId, StickId, syntax};
+//! use grammaton::grammar::lexicon::{Lexicon, StickStrings};
+//! use grammaton::grammar::{ParamId, RuleId, StickId, syntax};
 //!
 //! // Two rules of S, one of W, which is adapted and has two strings.
 //! let (grammar, _) = syntax::parse("1 1 S --> W\n1 1 S --> W S\nW --> a\n", "grammar").unwrap();

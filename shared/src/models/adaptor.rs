@@ -7,11 +7,11 @@
 //! A step of variational Bayes. The sentences are the data; each string of the stick is an item too, under W's own rules:
 //!
 //! ```
-//! use shared::forest::Prepared;
-//! use shared::forest::inside::expected_uses;
-//! use shared::grammar::lexicon::{Lexicon, StickStrings};
-//! use shared::grammar::{Grammar, StickId, syntax};
-//! use shared::models::adaptor::{Params, Stick};
+//! use grammaton::forest::Prepared;
+//! use grammaton::forest::inside::expected_uses;
+//! use grammaton::grammar::lexicon::{Lexicon, StickStrings};
+//! use grammaton::grammar::{Grammar, StickId, syntax};
+//! use grammaton::models::adaptor::{Params, Stick};
 //!
 //! let text = "1 1 S --> W\n1 1 S --> W S\nW --> L\nW --> L W\n1 1 L --> a\n1 1 L --> b\n";
 //! let (grammar, _) = syntax::parse(text, "words.gr").unwrap();
@@ -40,7 +40,7 @@
 //!     weights = params.weights(&prepared.grammar, &prepared.lexicon);
 //! }
 //! assert!(bounds[1] <= bounds[2], "the first is of no q");
-//! # Ok::<(), shared::forest::TooAmbiguous>(())
+//! # Ok::<(), grammaton::forest::TooAmbiguous>(())
 //! ```
 
 pub mod candidates;

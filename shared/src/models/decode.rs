@@ -11,11 +11,11 @@
 //! - *MBR arcs*, of dependency grammars: see [`crate::models::dmv::nouns::mbr`].
 //!
 //! ```
-//! use shared::forest::Prepared;
-//! use shared::grammar::lexicon::Lexicon;
-//! use shared::grammar::syntax;
-//! use shared::models::decode::{Decode, Decoder, decode};
-//! use shared::num::Wide;
+//! use grammaton::forest::Prepared;
+//! use grammaton::grammar::lexicon::Lexicon;
+//! use grammaton::grammar::syntax;
+//! use grammaton::models::decode::{Decode, Decoder, decode};
+//! use grammaton::num::Wide;
 //!
 //! let text = "1 1 S --> W\n1 1 S --> W S\n1 1 W --> a\n1 1 W --> a b\n1 1 W --> b\n";
 //! let (grammar, _) = syntax::parse(text, "words.gr").unwrap();
@@ -32,7 +32,7 @@
 //! let decoded = decode(&prepared, &with, &[&tokens])?.remove(0);
 //! assert_eq!(decoded.segmentations, [[2, 3]]);
 //! assert_eq!(decoded.trees, ["(S (W a b) (S (W a)))"]);
-//! # Ok::<(), shared::forest::TooAmbiguous>(())
+//! # Ok::<(), grammaton::forest::TooAmbiguous>(())
 //! ```
 
 use std::sync::Arc;

@@ -27,12 +27,12 @@
 //! The harmonic start, and the best tree under it:
 //!
 //! ```
-//! use shared::forest::Prepared;
-//! use shared::grammar::groups::{Estimate, Groups};
-//! use shared::grammar::lexicon::Lexicon;
-//! use shared::grammar::Grammar;
-//! use shared::models::dmv::{self, Layout, decode, harmonic};
-//! use shared::models::pcfg::em;
+//! use grammaton::forest::Prepared;
+//! use grammaton::grammar::groups::{Estimate, Groups};
+//! use grammaton::grammar::lexicon::Lexicon;
+//! use grammaton::grammar::Grammar;
+//! use grammaton::models::dmv::{self, Layout, decode, harmonic};
+//! use grammaton::models::pcfg::em;
 //!
 //! // The tags of three sentences, by number.
 //! let tags = ["N", "V"].map(str::to_owned);
@@ -48,7 +48,7 @@
 //! let (_, heads) = decode::viterbi(layout, &forest, &weights).expect("a tree that weighs something");
 //! // Heads by position, counted from 1; 0 is the root's.
 //! assert_eq!(heads.iter().filter(|&&head| head == 0).count(), 1);
-//! # Ok::<(), shared::forest::TooAmbiguous>(())
+//! # Ok::<(), grammaton::forest::TooAmbiguous>(())
 //! ```
 
 pub mod grammar;

@@ -15,10 +15,10 @@
 //! A round of EM, and a sentence parsed:
 //!
 //! ```
-//! use shared::data::treebank::{Classes, Treebank};
-//! use shared::grammar::tree::Tree;
-//! use shared::models::latent::parse::{Decoder, Model, Parser, THRESHOLD};
-//! use shared::models::latent::{Layout, Method, Params, Shard, expect, start};
+//! use grammaton::data::treebank::{Classes, Treebank};
+//! use grammaton::grammar::tree::Tree;
+//! use grammaton::models::latent::parse::{Decoder, Model, Parser, THRESHOLD};
+//! use grammaton::models::latent::{Layout, Method, Params, Shard, expect, start};
 //!
 //! let tree = Tree::parse("(ROOT (S (N dogs) (V (V see) (N cats))))")?;
 //! let Treebank { rules, vocabulary, chains, derivations } = Treebank::new(&[tree.clone()], 0, Classes::Generic);
@@ -31,7 +31,7 @@
 //! let model = Model { rules, vocabulary, chains, n_subtypes: 2, weights: params.estimate(&layout) };
 //! let parse = Parser::new(&model, THRESHOLD).parse(&["dogs", "see", "cats"], Decoder::MaxRule);
 //! assert_eq!(parse.tree, tree);
-//! # Ok::<(), shared::grammar::tree::TreeError>(())
+//! # Ok::<(), grammaton::grammar::tree::TreeError>(())
 //! ```
 
 use serde::{Deserialize, Serialize};

@@ -16,7 +16,7 @@
 //! ([`Prior::divergence_unused`]). Sentences leave such multinomials out, and [`statistics`] puts them back.
 //!
 //! ```
-//! use shared::models::logistic_normal::{Prior, SentenceFitter, Statistics, Until};
+//! use grammaton::models::logistic_normal::{Prior, SentenceFitter, Statistics, Until};
 //!
 //! let priors = [Prior::independent(vec![0.0, 0.0])?];
 //! let mut sentence = SentenceFitter::default();
@@ -29,7 +29,7 @@
 //! statistics.add(&priors, &sentence, fit, 1);
 //! let priors = statistics.maximise(&priors)?;
 //! assert!(priors[0].mean()[0] > priors[0].mean()[1]);
-//! # Ok::<(), shared::models::logistic_normal::prior::PriorError>(())
+//! # Ok::<(), grammaton::models::logistic_normal::prior::PriorError>(())
 //! ```
 //!
 //! Cohen, Gimpel & Smith (2008), §3 and Appendix A; Cohen & Smith (2009). Letters as in Blei & Lafferty (2006): λ, ν for the

@@ -20,12 +20,12 @@
 //! Two rounds of variational Bayes on one sentence; the bound rises:
 //!
 //! ```
-//! use shared::forest::Prepared;
-//! use shared::forest::inside::expected_uses;
-//! use shared::grammar::groups::{Estimate, Groups};
-//! use shared::grammar::lexicon::Lexicon;
-//! use shared::grammar::{Grammar, syntax};
-//! use shared::models::pcfg::vb;
+//! use grammaton::forest::Prepared;
+//! use grammaton::forest::inside::expected_uses;
+//! use grammaton::grammar::groups::{Estimate, Groups};
+//! use grammaton::grammar::lexicon::Lexicon;
+//! use grammaton::grammar::{Grammar, syntax};
+//! use grammaton::models::pcfg::vb;
 //!
 //! let (grammar, _) = syntax::parse("1 1 S --> S S\n1 1 S --> a\n1 1 S --> b\n", "grammar").unwrap();
 //! let tokens = grammar.tokens("a a b").unwrap();
@@ -41,7 +41,7 @@
 //!     estimate.counts = uses;
 //! }
 //! assert!(bounds[0] < bounds[1]);
-//! # Ok::<(), shared::forest::TooAmbiguous>(())
+//! # Ok::<(), grammaton::forest::TooAmbiguous>(())
 //! ```
 
 pub mod em;

@@ -24,12 +24,12 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use shared::data::Sentence;
-//! use shared::forest::Prepared;
-//! use shared::grammar::lexicon::{Lexicon, StickStrings, Strings};
-//! use shared::grammar::syntax;
-//! use shared::models::sampler::{Chain, Hyper, Items, Prior, Settings, Start};
-//! use shared::num::random;
+//! use grammaton::data::Sentence;
+//! use grammaton::forest::Prepared;
+//! use grammaton::grammar::lexicon::{Lexicon, StickStrings, Strings};
+//! use grammaton::grammar::syntax;
+//! use grammaton::models::sampler::{Chain, Hyper, Items, Prior, Settings, Start};
+//! use grammaton::num::random;
 //!
 //! let text = "1 1 S --> W\n1 1 S --> W S\nW --> L\nW --> L W\n1 1 L --> a\n1 1 L --> b\n";
 //! let (grammar, _) = syntax::parse(text, "words.gr").unwrap();
@@ -49,7 +49,7 @@
 //! assert!(chain.log_joint() < 0.0);
 //! let tree = chain.tree(0).expect("the sentence has a derivation");
 //! assert_eq!(tree.terminals().collect::<String>(), "abab");
-//! # Ok::<(), shared::forest::TooAmbiguous>(())
+//! # Ok::<(), grammaton::forest::TooAmbiguous>(())
 //! ```
 
 pub mod items;

@@ -4,7 +4,7 @@
 //! a voter drawn at random is right, among those whose segments have a vote.
 //!
 //! ```
-//! use shared::models::vote::vote;
+//! use grammaton::models::vote::vote;
 //!
 //! // Two of three voters cut a sentence of four symbols in the middle.
 //! assert_eq!(vote(&[vec![vec![2, 4], vec![4], vec![2, 4]]]), [[2, 4]]);

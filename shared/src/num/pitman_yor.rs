@@ -20,7 +20,7 @@ pub struct Hyper {
 /// Numbers of customers and tables of a restaurant. The caller keeps the customers of each table.
 ///
 /// ```
-/// use shared::num::pitman_yor::{Hyper, Restaurant};
+/// use grammaton::num::pitman_yor::{Hyper, Restaurant};
 ///
 /// let mut restaurant = Restaurant::new(Hyper { discount: 0.5, concentration: 1.0 });
 /// let mut table = 0;

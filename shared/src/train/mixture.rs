@@ -113,12 +113,12 @@ impl Mixture {
     /// [`MixtureError`] if some round would have no weights to choose from, or would leave all to the base.
     ///
     /// ```
-    /// use shared::train::mixture::{Limit, Mixture};
+    /// use grammaton::train::mixture::{Limit, Mixture};
     ///
     /// let mixture = Mixture::new(&["short-dep".to_owned()], &[], Some(Limit::default()))?;
     /// let weights = mixture.best(1, &[-100.0, -120.0])?;
     /// assert!((weights[0] - 0.85).abs() < 1e-12 && (weights[1] - 0.15).abs() < 1e-12);
-    /// # Ok::<(), shared::train::mixture::MixtureError>(())
+    /// # Ok::<(), grammaton::train::mixture::MixtureError>(())
     /// ```
     pub fn new(
         components: &[String],

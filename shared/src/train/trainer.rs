@@ -12,15 +12,15 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use shared::data::Sentence;
-//! use shared::grammar::{groups::Groups, lexicon::Lexicon, syntax};
-//! use shared::train::anneal::Anneal;
-//! use shared::train::pcfg::{Method, Settings, Start, Trainer};
-//! use shared::train::round::Step;
-//! use shared::train::trainer::{Collect, Trainer as _, round};
-//! use shared::work::engine::Engine;
-//! use shared::work::shard::Shard;
-//! use shared::work::task::{Answer, Language, Named, Task, Work};
+//! use grammaton::data::Sentence;
+//! use grammaton::grammar::{groups::Groups, lexicon::Lexicon, syntax};
+//! use grammaton::train::anneal::Anneal;
+//! use grammaton::train::pcfg::{Method, Settings, Start, Trainer};
+//! use grammaton::train::round::Step;
+//! use grammaton::train::trainer::{Collect, Trainer as _, round};
+//! use grammaton::work::engine::Engine;
+//! use grammaton::work::shard::Shard;
+//! use grammaton::work::task::{Answer, Language, Named, Task, Work};
 //!
 //! let (grammar, _) = syntax::parse("1 1 S --> S S\n1 1 S --> a\n1 1 S --> b\n", "grammar").unwrap();
 //! let tokens = "a a b".split(' ').map(|name| grammar.symbol(name).unwrap()).collect();

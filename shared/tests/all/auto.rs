@@ -1,9 +1,9 @@
 //! Laws of grammars made from a corpus, for every member of the family.
 
+use grammaton::data::vowels::Sentences;
+use grammaton::grammar::auto::{Alphabet, Auto, AutoGrammar, BEGIN, END, FAMILY, auto};
+use grammaton::grammar::{Grammar, SymbolId};
 use proptest::prelude::*;
-use shared::data::vowels::Sentences;
-use shared::grammar::auto::{Alphabet, Auto, AutoGrammar, BEGIN, END, FAMILY, auto};
-use shared::grammar::{Grammar, SymbolId};
 
 use crate::support::derives;
 
@@ -57,7 +57,7 @@ proptest! {
         let (symbols, corpus) = renumbered(corpus);
         for (name, kind) in FAMILY {
             let (made, _) = made(kind, &symbols, &corpus);
-            let outside = shared::grammar::unsegmented::unsegmented(&made.grammar, &made.segments);
+            let outside = grammaton::grammar::unsegmented::unsegmented(&made.grammar, &made.segments);
             prop_assert!(outside.is_empty(), "{name}: {outside:?}");
         }
     }

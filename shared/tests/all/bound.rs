@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use shared::grammar::ParamId;
-use shared::grammar::lexicon::Lexicon;
-use shared::grammar::{Grammar, SymbolId};
-use shared::models::adaptor::hyper::Fit;
-use shared::models::adaptor::params::Params;
-use shared::models::adaptor::start::Start;
-use shared::num::Noise;
-use shared::num::special::{digamma, ln_gamma};
-use shared::train::adaptor::{Growth, Settings, State, Trainer};
-use shared::train::round::{RoundReport, Step, Totals};
-use shared::work::engine::Engine;
+use grammaton::grammar::ParamId;
+use grammaton::grammar::lexicon::Lexicon;
+use grammaton::grammar::{Grammar, SymbolId};
+use grammaton::models::adaptor::hyper::Fit;
+use grammaton::models::adaptor::params::Params;
+use grammaton::models::adaptor::start::Start;
+use grammaton::num::Noise;
+use grammaton::num::special::{digamma, ln_gamma};
+use grammaton::train::adaptor::{Growth, Settings, State, Trainer};
+use grammaton::train::round::{RoundReport, Step, Totals};
+use grammaton::work::engine::Engine;
 
 use crate::support::{self, Examined, Run, assert_all_close, assert_close, choose, draw};
 
@@ -333,7 +333,7 @@ fn pitman_yor_without_a_discount_is_dirichlet() {
         training.rounds(6);
         training.trainer.params().clone()
     };
-    let printed = shared::grammar::syntax::print(&grammar);
+    let printed = grammaton::grammar::syntax::print(&grammar);
     let fixed = printed.replace("C --> Ws", "1 0 C --> Ws").replace("W --> Ls", "1 0 W --> Ls");
     let explicit: Vec<String> = fixed.lines().map(|line| line.replace("1 1 0 ", "1 0 ")).collect();
     assert_eq!(params(&printed), params(&explicit.join("\n")));
@@ -398,7 +398,7 @@ fn jitter_depends_on_the_seed_alone() {
     assert_eq!(weights(1, 0.0), weights(2, 0.0));
     assert_eq!(weights(1, 0.5), weights(1, 0.5));
     assert_ne!(weights(1, 0.5), weights(2, 0.5));
-    let far = |weight: &shared::num::Wide| weight.ln().abs() > 0.5;
+    let far = |weight: &grammaton::num::Wide| weight.ln().abs() > 0.5;
     assert!(!weights(1, 0.5).iter().any(far));
     assert_eq!(weights(1, 0.5)[0].ln(), 0.0, "the constant one");
 }

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use shared::data::Sentence;
-use shared::grammar::lexicon::Lexicon;
-use shared::grammar::{Grammar, StickId, SymbolId, syntax};
-use shared::num::Wide;
-use shared::work::engine::Engine;
-use shared::work::shard::Shard;
-use shared::work::task::{Answer, Lengths, Named, Work};
+use grammaton::data::Sentence;
+use grammaton::grammar::lexicon::Lexicon;
+use grammaton::grammar::{Grammar, StickId, SymbolId, syntax};
+use grammaton::num::Wide;
+use grammaton::work::engine::Engine;
+use grammaton::work::shard::Shard;
+use grammaton::work::task::{Answer, Lengths, Named, Work};
 
 use crate::support::{self, Enumerator, Mode, Run, assert_all_close, assert_close, choose, sum, wide};
 

@@ -2,17 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use shared::data::Sentence;
-use shared::forest::Prepared;
-use shared::forest::binary::{Adapted, Kind};
-use shared::forest::build::Builder;
-use shared::forest::inside::{Scratch, Weights, edge_posteriors, real};
-use shared::grammar::lexicon::Lexicon;
-use shared::grammar::{Grammar, SymbolId, syntax};
-use shared::num::{Noise, Wide};
-use shared::work::engine::Engine;
-use shared::work::shard::Shard;
-use shared::work::task::{Answer, Lengths, Work};
+use grammaton::data::Sentence;
+use grammaton::forest::Prepared;
+use grammaton::forest::binary::{Adapted, Kind};
+use grammaton::forest::build::Builder;
+use grammaton::forest::inside::{Scratch, Weights, edge_posteriors, real};
+use grammaton::grammar::lexicon::Lexicon;
+use grammaton::grammar::{Grammar, SymbolId, syntax};
+use grammaton::num::{Noise, Wide};
+use grammaton::work::engine::Engine;
+use grammaton::work::shard::Shard;
+use grammaton::work::task::{Answer, Lengths, Work};
 
 use crate::support::Run;
 
@@ -75,7 +75,7 @@ fn counts_by_pattern_have_the_bits_of_counts_by_sentence() {
             (noise.symmetric(drawn).abs() * n as f64) as usize % n
         };
         let grammar = drawn_grammar(&mut draw);
-        let alike = shared::grammar::alike::representatives(&grammar);
+        let alike = grammaton::grammar::alike::representatives(&grammar);
         n_alike += (0..).map(SymbolId).zip(&alike).filter(|(symbol, first)| symbol != *first).count();
         let terminals = grammar.symbols.len() - grammar.n_nonterminals as usize;
         let sentences: Vec<Vec<SymbolId>> = (0..40)

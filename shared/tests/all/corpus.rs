@@ -4,11 +4,11 @@ use std::io::Write as _;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use grammaton::data::corpus::{Cleaning, Corpus, Format, Layout, Marks, Normalise, Options, ReadError, Unit};
+use grammaton::grammar::{SymbolId, syntax};
+use grammaton::work::shard;
+use grammaton::work::shard::Shard;
 use proptest::prelude::*;
-use shared::data::corpus::{Cleaning, Corpus, Format, Layout, Marks, Normalise, Options, ReadError, Unit};
-use shared::grammar::{SymbolId, syntax};
-use shared::work::shard;
-use shared::work::shard::Shard;
 
 const CHARS: Options = options(Format::Segmented, Unit::Char);
 const MARKED: Options = options(Format::Segmented, Unit::Token);
@@ -218,7 +218,7 @@ proptest! {
         let unspaced = read(&plain, &ipa).unwrap();
         prop_assert_eq!(names(&corpus), names(&unspaced));
         let mut symbols = Vec::new();
-        shared::data::corpus::clean::symbols(&plain, Unit::Ipa, &[], |symbol| symbols.push(symbol));
+        grammaton::data::corpus::clean::symbols(&plain, Unit::Ipa, &[], |symbol| symbols.push(symbol));
         prop_assert_eq!(names(&corpus), symbols);
     }
 }

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use shared::forest::Prepared;
-use shared::grammar::ParamId;
-use shared::grammar::lexicon::Lexicon;
-use shared::grammar::tree::Tree;
-use shared::grammar::{Grammar, StickId, SymbolId};
-use shared::models::adaptor::Stick;
-use shared::models::decode::decode;
-use shared::models::decode::{Decode, Decoded, Decoder};
+use grammaton::forest::Prepared;
+use grammaton::grammar::ParamId;
+use grammaton::grammar::lexicon::Lexicon;
+use grammaton::grammar::tree::Tree;
+use grammaton::grammar::{Grammar, StickId, SymbolId};
+use grammaton::models::adaptor::Stick;
+use grammaton::models::decode::decode;
+use grammaton::models::decode::{Decode, Decoded, Decoder};
 
 use crate::support::{self, Enumerator, Examined, Mode, assert_close, choose, sum, wide};
 
@@ -412,7 +412,7 @@ fn escape_is_a_probability_whatever_the_fit_has_made_of_the_discount() {
 
 #[test]
 fn escape_is_the_mass_of_new_tables() {
-    use shared::models::adaptor::params::Params;
+    use grammaton::models::adaptor::params::Params;
     let grammar = colloc();
     let lexicon = support::lexicon(&grammar, &[("C", "a"), ("W", "a"), ("W", "b")]);
     let stick = |number: usize| Stick {

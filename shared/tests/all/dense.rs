@@ -3,20 +3,20 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use grammaton::data::Sentence;
+use grammaton::forest::Prepared;
+use grammaton::forest::binary::{Adapted, BinaryGrammar};
+use grammaton::forest::build::Builder;
+use grammaton::forest::dense::Dense;
+use grammaton::forest::inside::{Counts, Scratch, Weights, expect, real};
+use grammaton::grammar::ParamId;
+use grammaton::grammar::lexicon::Lexicon;
+use grammaton::grammar::{Grammar, Rule, RuleId, SymbolId};
+use grammaton::num::{Noise, Wide};
+use grammaton::work::engine::Engine;
+use grammaton::work::shard::Shard;
+use grammaton::work::task::{Answer, Expectation, Language, Named, Task, Work};
 use proptest::prelude::*;
-use shared::data::Sentence;
-use shared::forest::Prepared;
-use shared::forest::binary::{Adapted, BinaryGrammar};
-use shared::forest::build::Builder;
-use shared::forest::dense::Dense;
-use shared::forest::inside::{Counts, Scratch, Weights, expect, real};
-use shared::grammar::ParamId;
-use shared::grammar::lexicon::Lexicon;
-use shared::grammar::{Grammar, Rule, RuleId, SymbolId};
-use shared::num::{Noise, Wide};
-use shared::work::engine::Engine;
-use shared::work::shard::Shard;
-use shared::work::task::{Answer, Expectation, Language, Named, Task, Work};
 
 use crate::support::{self, assert_all_close, assert_close};
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use shared::data::dependency::{Punctuation, Sentence, Tags, read, select};
-use shared::models::dmv::heads::check;
+use grammaton::data::dependency::{Punctuation, Sentence, Tags, read, select};
+use grammaton::models::dmv::heads::check;
 
 fn treebank(name: &str) -> Vec<Sentence> {
     let path = format!("{}/../examples/dependency/{name}", env!("CARGO_MANIFEST_DIR"));

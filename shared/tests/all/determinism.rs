@@ -1,13 +1,13 @@
 //! Equal tasks have equal answers, independent of the engine's caches, and nearly independent of the cut of the corpus.
 
-use shared::grammar::ParamId;
-use shared::grammar::lexicon::Lexicon;
-use shared::grammar::{Grammar, SymbolId};
-use shared::models::decode::{Decode, Decoder};
-use shared::num::Wide;
-use shared::train::round::Totals;
-use shared::work::engine::{ComputeError, Engine};
-use shared::work::task::{Answer, Language, Lengths, Named, Task, Work};
+use grammaton::grammar::ParamId;
+use grammaton::grammar::lexicon::Lexicon;
+use grammaton::grammar::{Grammar, SymbolId};
+use grammaton::models::decode::{Decode, Decoder};
+use grammaton::num::Wide;
+use grammaton::train::round::Totals;
+use grammaton::work::engine::{ComputeError, Engine};
+use grammaton::work::task::{Answer, Language, Lengths, Named, Task, Work};
 
 use crate::support::{self, Run, assert_all_close, assert_close, choose, draw};
 

@@ -2,28 +2,28 @@
 
 use std::sync::Arc;
 
+use grammaton::data::Sentence;
+use grammaton::data::generate;
+use grammaton::forest::chains::Chains;
+use grammaton::forest::dense::Dense;
+use grammaton::grammar::lexicon::Lexicon;
+use grammaton::grammar::tree::Tree;
+use grammaton::models::decode::{Decode, Decoder};
+use grammaton::models::dmv::heads::{NotProjective, check, heads, tree};
+use grammaton::models::dmv::{Layout, harmonic};
+use grammaton::models::pcfg::trees;
+use grammaton::models::sampler::Hyper;
+use grammaton::num::Wide;
+use grammaton::train::anneal::Anneal;
+use grammaton::train::chain as sampler;
+use grammaton::train::chain::Trainer;
+use grammaton::train::pcfg::{Method, Start};
+use grammaton::train::round::Step;
+use grammaton::train::trainer::{self, Collect, Trainer as _};
+use grammaton::work::engine::{ComputeError, Engine};
+use grammaton::work::shard::Shard;
+use grammaton::work::task::{Answer, Language, Named, Task, Work};
 use proptest::prelude::*;
-use shared::data::Sentence;
-use shared::data::generate;
-use shared::forest::chains::Chains;
-use shared::forest::dense::Dense;
-use shared::grammar::lexicon::Lexicon;
-use shared::grammar::tree::Tree;
-use shared::models::decode::{Decode, Decoder};
-use shared::models::dmv::heads::{NotProjective, check, heads, tree};
-use shared::models::dmv::{Layout, harmonic};
-use shared::models::pcfg::trees;
-use shared::models::sampler::Hyper;
-use shared::num::Wide;
-use shared::train::anneal::Anneal;
-use shared::train::chain as sampler;
-use shared::train::chain::Trainer;
-use shared::train::pcfg::{Method, Start};
-use shared::train::round::Step;
-use shared::train::trainer::{self, Collect, Trainer as _};
-use shared::work::engine::{ComputeError, Engine};
-use shared::work::shard::Shard;
-use shared::work::task::{Answer, Language, Named, Task, Work};
 
 use crate::support::dependencies::{
     Model, Training, all_trees, events, is_projective, random_logs, random_tags, sums,
@@ -167,10 +167,12 @@ fn assert_laws(layout: Layout, counts: &[f64], sentences: &[Vec<u32>], what: &st
     assert_close(attachments, n - m, 1e-11, &format!("{what}: and is attached"));
     // What is decided first is decided for either side of every word.
     let none: f64 = (0..layout.n_tags() as u32)
-        .flat_map(|head| [(head, shared::models::dmv::Side::Left), (head, shared::models::dmv::Side::Right)])
+        .flat_map(|head| {
+            [(head, grammaton::models::dmv::Side::Left), (head, grammaton::models::dmv::Side::Right)]
+        })
         .flat_map(|(head, side)| {
-            let valence = shared::models::dmv::Valence::NoChild;
-            use shared::models::dmv::Event::{Continue, Stop};
+            let valence = grammaton::models::dmv::Valence::NoChild;
+            use grammaton::models::dmv::Event::{Continue, Stop};
             [Stop { head, side, valence }, Continue { head, side, valence }]
         })
         .map(|event| counts[layout.param(event).index()])

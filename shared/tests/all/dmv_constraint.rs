@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use grammaton::forest::inside::{Scratch, Weights, edge_posteriors, real};
+use grammaton::models::dmv::Side;
+use grammaton::models::dmv::constraint::{ArcClass, Component, restricted};
 use proptest::prelude::*;
-use shared::forest::inside::{Scratch, Weights, edge_posteriors, real};
-use shared::models::dmv::Side;
-use shared::models::dmv::constraint::{ArcClass, Component, restricted};
 
 use crate::support::dependencies::{Model, all_trees, events, random_logs, random_tags};
 use crate::support::{Examined, assert_all_close, assert_close, wide};

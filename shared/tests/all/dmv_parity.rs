@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use shared::models::dmv::harmonic::{self, Harmonic};
-use shared::models::dmv::{Event, Side, Valence};
-use shared::num::Wide;
-use shared::train::pcfg::{Method, Start};
+use grammaton::models::dmv::harmonic::{self, Harmonic};
+use grammaton::models::dmv::{Event, Side, Valence};
+use grammaton::num::Wide;
+use grammaton::train::pcfg::{Method, Start};
 
 use crate::requirement;
 use crate::support::dependencies::{Model, Parsed, Training, events};
@@ -46,7 +46,7 @@ impl Corpus {
     /// EM from the harmonic start.
     fn training(&self) -> Training {
         let counts = harmonic::counts(self.model.layout, &self.sentences, &Harmonic::default());
-        let run = self.model.run(&self.sentences, shared::work::shard::DEFAULT_SHARD_SYMBOLS);
+        let run = self.model.run(&self.sentences, grammaton::work::shard::DEFAULT_SHARD_SYMBOLS);
         Training::new(&self.model, run, Method::Em, Start::Counts(counts))
     }
 

@@ -1,7 +1,7 @@
 //! Laws of the segmentation scores.
 
+use grammaton::data::eval::segmentation::{Prf, score};
 use proptest::prelude::*;
-use shared::data::eval::segmentation::{Prf, score};
 
 use crate::support::Examined;
 

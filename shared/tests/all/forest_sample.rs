@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use shared::forest::Forest;
-use shared::forest::Prepared;
-use shared::forest::binary::Adapted;
-use shared::forest::build::Builder;
-use shared::forest::inside::{Weights, real};
-use shared::forest::sample::{Scratch, sample};
-use shared::grammar::Grammar;
-use shared::grammar::ParamId;
-use shared::num::random::stream;
-use shared::num::{Noise, Wide};
+use grammaton::forest::Forest;
+use grammaton::forest::Prepared;
+use grammaton::forest::binary::Adapted;
+use grammaton::forest::build::Builder;
+use grammaton::forest::inside::{Weights, real};
+use grammaton::forest::sample::{Scratch, sample};
+use grammaton::grammar::Grammar;
+use grammaton::grammar::ParamId;
+use grammaton::num::random::stream;
+use grammaton::num::{Noise, Wide};
 
 use crate::support::{self, Enumerator, Mode, assert_close, sum, tokens, wide};
 

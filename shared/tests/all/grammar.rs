@@ -1,9 +1,9 @@
 //! Grammar files: what is read, what is refused and with which words, and print∘parse = identity.
 
+use grammaton::grammar::auto::{Alphabet, FAMILY, auto};
+use grammaton::grammar::syntax::{parse, print};
+use grammaton::grammar::{Adaptor, Grammar, Rule, SymbolId};
 use proptest::prelude::*;
-use shared::grammar::auto::{Alphabet, FAMILY, auto};
-use shared::grammar::syntax::{parse, print};
-use shared::grammar::{Adaptor, Grammar, Rule, SymbolId};
 
 fn refused(text: &str) -> String {
     parse(text, "g.gr").expect_err("this text should be refused").to_string()

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use shared::data::corpus::{Corpus, Options};
-use shared::grammar::auto::{Alphabet, auto};
-use shared::grammar::{Grammar, SymbolId, syntax};
+use grammaton::data::corpus::{Corpus, Options};
+use grammaton::grammar::auto::{Alphabet, auto};
+use grammaton::grammar::{Grammar, SymbolId, syntax};
 
 use crate::support::derives;
 

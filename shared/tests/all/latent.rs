@@ -1,9 +1,11 @@
 //! Latent annotations: passes against enumeration, laws of the methods, and collapsed counts by hand.
 
-use shared::data::treebank::{Classes, RuleId, Rules, Treebank};
-use shared::grammar::tree::Tree;
-use shared::models::latent::{Expectation, Layout, Method, Params, Shard, Weights, collapsed, expect, start};
-use shared::num::Noise;
+use grammaton::data::treebank::{Classes, RuleId, Rules, Treebank};
+use grammaton::grammar::tree::Tree;
+use grammaton::models::latent::{
+    Expectation, Layout, Method, Params, Shard, Weights, collapsed, expect, start,
+};
+use grammaton::num::Noise;
 
 const TREES: [&str; 5] = [
     "(ROOT (S (NP (D the) (N dog)) (VP (V barks))))",
@@ -281,7 +283,7 @@ fn shards_from_elsewhere_are_checked() {
     let mut shard = shard(&treebank);
     assert_eq!(shard.check(&treebank.rules), Ok(()));
     shard.trees[2].pop();
-    assert_eq!(shard.check(&treebank.rules), Err(shared::models::latent::NoDerivation { tree: 2 }));
+    assert_eq!(shard.check(&treebank.rules), Err(grammaton::models::latent::NoDerivation { tree: 2 }));
 }
 
 #[test]

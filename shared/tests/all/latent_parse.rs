@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use shared::data::treebank::{Chains, Classes, LabelId, Rhs, RuleId, Rules, Treebank, binary};
-use shared::grammar::tree::{Node, Tree};
-use shared::models::latent::parse::{Decoder, Model, Parser, THRESHOLD};
-use shared::models::latent::{Layout, Method, Params, Shard, Weights, expect, start};
-use shared::num::Noise;
+use grammaton::data::treebank::{Chains, Classes, LabelId, Rhs, RuleId, Rules, Treebank, binary};
+use grammaton::grammar::tree::{Node, Tree};
+use grammaton::models::latent::parse::{Decoder, Model, Parser, THRESHOLD};
+use grammaton::models::latent::{Layout, Method, Params, Shard, Weights, expect, start};
+use grammaton::num::Noise;
 
 use crate::support::Examined;
 

@@ -4,19 +4,19 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use grammaton::forest::Prepared;
+use grammaton::forest::best::{max_sum, viterbi};
+use grammaton::forest::binary::Adapted;
+use grammaton::forest::build::Builder;
+use grammaton::forest::chains::Chains;
+use grammaton::forest::inside::{Counts, Scratch, Weights, edge_posteriors, expect, real};
+use grammaton::forest::{Forest, Label};
+use grammaton::grammar::lexicon::{Lexicon, StickStrings};
+use grammaton::grammar::{Grammar, SymbolId};
+use grammaton::num::Wide;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use shared::forest::Prepared;
-use shared::forest::best::{max_sum, viterbi};
-use shared::forest::binary::Adapted;
-use shared::forest::build::Builder;
-use shared::forest::chains::Chains;
-use shared::forest::inside::{Counts, Scratch, Weights, edge_posteriors, expect, real};
-use shared::forest::{Forest, Label};
-use shared::grammar::lexicon::{Lexicon, StickStrings};
-use shared::grammar::{Grammar, SymbolId};
-use shared::num::Wide;
 
 use crate::support::{
     self, Derivation, Enumerator, Examined, Mode, Sums, assert_all_close, assert_close, sum, wide,

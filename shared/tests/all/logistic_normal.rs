@@ -1,12 +1,12 @@
 //! The logistic-normal prior: optima against finite differences and search, laws of the bound, and what may be left out.
 
+use grammaton::models::logistic_normal::pairs::Pairs;
+use grammaton::models::logistic_normal::posterior::SideBySide;
+use grammaton::models::logistic_normal::sentence::Fit;
+use grammaton::models::logistic_normal::{Posteriors, Prior, SentenceFitter, Statistics, Until};
+use grammaton::num::Noise;
+use grammaton::num::special::{exp, ln};
 use proptest::prelude::*;
-use shared::models::logistic_normal::pairs::Pairs;
-use shared::models::logistic_normal::posterior::SideBySide;
-use shared::models::logistic_normal::sentence::Fit;
-use shared::models::logistic_normal::{Posteriors, Prior, SentenceFitter, Statistics, Until};
-use shared::num::Noise;
-use shared::num::special::{exp, ln};
 
 use crate::support::reference_fit::{self, inverse};
 

@@ -8,16 +8,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use shared::models::dmv::{Event, Side, Valence};
-use shared::models::logistic_normal::{
+use grammaton::models::dmv::{Event, Side, Valence};
+use grammaton::models::logistic_normal::{
     Multinomials, PointEstimate, Prior, SentenceFitter, Statistics, Until,
 };
-use shared::num::Wide;
-use shared::num::special::{exp, ln};
-use shared::train::logistic_normal::{Settings, State, Trainer};
-use shared::train::round::Step;
-use shared::train::trainer::{self, Collect};
-use shared::work::engine::Engine;
+use grammaton::num::Wide;
+use grammaton::num::special::{exp, ln};
+use grammaton::train::logistic_normal::{Settings, State, Trainer};
+use grammaton::train::round::Step;
+use grammaton::train::trainer::{self, Collect};
+use grammaton::work::engine::Engine;
 
 use crate::requirement;
 use crate::support::dependencies::Model;

@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use shared::grammar::ParamId;
-use shared::models::dmv::constraint::{ArcClass, Component, Unsuited};
-use shared::models::dmv::harmonic;
-use shared::models::logistic_normal::{
+use grammaton::grammar::ParamId;
+use grammaton::models::dmv::constraint::{ArcClass, Component, Unsuited};
+use grammaton::models::dmv::harmonic;
+use grammaton::models::logistic_normal::{
     Multinomials, Part, PointEstimate, Prior, SentenceFitter, Statistics, Until,
 };
-use shared::num::Noise;
-use shared::train::logistic_normal::{Constrained, Settings, State, Trainer};
-use shared::train::mixture::{Limit, Mixture};
-use shared::train::pcfg::Start;
-use shared::train::round::{RoundReport, Step};
-use shared::train::trainer::{self, Collect, Trainer as _};
-use shared::work::engine::{ComputeError, Engine};
-use shared::work::shard::Shard;
-use shared::work::task::{Answer, Fit, Fitted, Language, Named, Task, Weighted, Work};
+use grammaton::num::Noise;
+use grammaton::train::logistic_normal::{Constrained, Settings, State, Trainer};
+use grammaton::train::mixture::{Limit, Mixture};
+use grammaton::train::pcfg::Start;
+use grammaton::train::round::{RoundReport, Step};
+use grammaton::train::trainer::{self, Collect, Trainer as _};
+use grammaton::work::engine::{ComputeError, Engine};
+use grammaton::work::shard::Shard;
+use grammaton::work::task::{Answer, Fit, Fitted, Language, Named, Task, Weighted, Work};
 
 use crate::support::dependencies::{Model, all_trees, events};
 use crate::support::{self, Run, assert_all_close, assert_close};
@@ -87,7 +87,7 @@ fn enumerated(
     until: Until,
     tags: &[u32],
     component: usize,
-) -> Option<shared::models::logistic_normal::sentence::Fit> {
+) -> Option<grammaton::models::logistic_normal::sentence::Fit> {
     let multinomials = multinomials(model);
     let params = |heads: &Vec<u32>| -> Vec<ParamId> {
         events(tags, heads).into_iter().map(|event| model.layout.param(event)).collect()

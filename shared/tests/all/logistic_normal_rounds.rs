@@ -3,23 +3,23 @@
 
 use std::sync::Arc;
 
-use shared::data::Sentence;
-use shared::data::tags::families::Families;
-use shared::grammar::ParamId;
-use shared::grammar::SymbolId;
-use shared::models::dmv::families::of_params;
-use shared::models::dmv::{Event, Side, harmonic};
-use shared::models::logistic_normal::{
+use grammaton::data::Sentence;
+use grammaton::data::tags::families::Families;
+use grammaton::grammar::ParamId;
+use grammaton::grammar::SymbolId;
+use grammaton::models::dmv::families::of_params;
+use grammaton::models::dmv::{Event, Side, harmonic};
+use grammaton::models::logistic_normal::{
     Multinomials, PointEstimate, Prior, PriorsError, SentenceFitter, Statistics, Until,
 };
-use shared::num::{Noise, Wide};
-use shared::train::logistic_normal::{Failure, Settings, State, Trainer};
-use shared::train::pcfg::Start;
-use shared::train::round::Step;
-use shared::train::trainer::{self, Collect};
-use shared::work::engine::{ComputeError, Engine};
-use shared::work::shard::Shard;
-use shared::work::task::{Answer, Fit, Fitted, Language, Named, Work};
+use grammaton::num::{Noise, Wide};
+use grammaton::train::logistic_normal::{Failure, Settings, State, Trainer};
+use grammaton::train::pcfg::Start;
+use grammaton::train::round::Step;
+use grammaton::train::trainer::{self, Collect};
+use grammaton::work::engine::{ComputeError, Engine};
+use grammaton::work::shard::Shard;
+use grammaton::work::task::{Answer, Fit, Fitted, Language, Named, Work};
 
 use crate::support::dependencies::{Model, events};
 use crate::support::{self, Run, assert_all_close, assert_close};
@@ -96,7 +96,7 @@ fn all_trees(n: usize) -> Vec<Vec<u32>> {
         let longer = |some: Vec<u32>| (0..=n as u32).map(move |head| [&some[..], &[head]].concat());
         found = found.into_iter().flat_map(longer).collect();
     }
-    let is_tree = |heads: &Vec<u32>| shared::models::dmv::heads::check(n, heads).is_ok();
+    let is_tree = |heads: &Vec<u32>| grammaton::models::dmv::heads::check(n, heads).is_ok();
     found.into_iter().filter(is_tree).collect()
 }
 
@@ -195,7 +195,7 @@ fn dense_grammars_are_fitted_as_others_are() {
     let grammar = support::grammar(&names.map(rules).concat());
     let sentences: Vec<_> = ["x y", "y x x", "x"].map(|text| support::tokens(&grammar, text)).to_vec();
     let run = Run::new(&grammar, &Default::default(), &sentences);
-    let groups = shared::grammar::groups::Groups::new(&grammar, &Default::default());
+    let groups = grammaton::grammar::groups::Groups::new(&grammar, &Default::default());
     let multinomials = Multinomials::new(&grammar).unwrap();
     let weights = Start::Jitter(0.5).weights(&groups, 1, 1);
     let state = State::new(&multinomials, &weights, &vec![None; groups.n_params()]).unwrap();
@@ -228,7 +228,7 @@ fn what_does_not_fit_is_refused() {
     let ask = |priors: Vec<Prior>, shard: Shard| {
         let work = Work::Fit(Named::new(Fit { priors, until: Until::default(), components: Vec::new() }));
         let (grammar, lexicon) = (run.grammar.clone(), run.lexicon.clone());
-        Engine::default().run(&shared::work::task::Task {
+        Engine::default().run(&grammaton::work::task::Task {
             language: Some(Language { grammar, lexicon }),
             shard: Named::new(shard),
             work,

@@ -1,7 +1,7 @@
 //! The C-step against enumeration of the vertices of its polyhedron.
 
+use grammaton::train::mixture::{Limit, Mixture};
 use proptest::prelude::*;
-use shared::train::mixture::{Limit, Mixture};
 
 use crate::support::Examined;
 

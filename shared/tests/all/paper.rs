@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
+use grammaton::grammar::ParamId;
+use grammaton::grammar::lexicon::Lexicon;
+use grammaton::grammar::{Grammar, StickId};
+use grammaton::models::adaptor::hyper::{Fit, expected_log_prior};
+use grammaton::models::adaptor::params::{Params, Stick};
+use grammaton::models::adaptor::start::Start;
+use grammaton::num::special::{digamma, ln_gamma};
+use grammaton::num::{Noise, Wide};
+use grammaton::work::engine::Engine;
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::{Rng, SeedableRng};
-use shared::grammar::ParamId;
-use shared::grammar::lexicon::Lexicon;
-use shared::grammar::{Grammar, StickId};
-use shared::models::adaptor::hyper::{Fit, expected_log_prior};
-use shared::models::adaptor::params::{Params, Stick};
-use shared::models::adaptor::start::Start;
-use shared::num::special::{digamma, ln_gamma};
-use shared::num::{Noise, Wide};
-use shared::work::engine::Engine;
 
 use crate::support::{self, Run, assert_close, choose, draw};
 
@@ -28,7 +28,7 @@ fn lexicon(grammar: &Grammar) -> Lexicon {
 
 /// Parameters with all strings in use, in the order of the lexicon.
 fn params(grammar: &Grammar, lexicon: &Lexicon, discount: f64, concentration: f64) -> Params {
-    let stick = |(number, stick): (usize, &shared::grammar::lexicon::StickStrings)| Stick {
+    let stick = |(number, stick): (usize, &grammaton::grammar::lexicon::StickStrings)| Stick {
         symbol: stick.symbol,
         order: lexicon.space(grammar).stick(StickId(number as u32)).map(ParamId).collect(),
         gamma1: Vec::new(),
@@ -356,8 +356,8 @@ fn figure_2_discount_is_found_again_and_the_printed_objective_drives_it_to_zero(
 
 #[test]
 fn section_3_1_recursive_nonterminals_train_and_no_string_contains_itself() {
-    use shared::train::adaptor::{Settings, Trainer};
-    use shared::train::round::Step;
+    use grammaton::train::adaptor::{Settings, Trainer};
+    use grammaton::train::round::Step;
     let grammar = grammar(); // W → C W is adapted
     assert_eq!(grammar.recursive_adapted(), [grammar.symbol("W").unwrap()]);
     let lexicon = lexicon(&grammar);

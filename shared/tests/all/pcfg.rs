@@ -3,18 +3,18 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use shared::data::Sentence;
-use shared::grammar::ParamId;
-use shared::grammar::groups::{Estimate, Groups};
-use shared::grammar::lexicon::Lexicon;
-use shared::grammar::{Grammar, SymbolId, syntax};
-use shared::train::anneal::Anneal;
-use shared::train::pcfg::{Method, Settings, Start, State, Trainer};
-use shared::train::round::{RoundReport, Step};
-use shared::train::trainer::{self, Collect, Trainer as _};
-use shared::work::engine::Engine;
-use shared::work::shard::Shard;
-use shared::work::task::{Answer, Language, Named, Task, Work};
+use grammaton::data::Sentence;
+use grammaton::grammar::ParamId;
+use grammaton::grammar::groups::{Estimate, Groups};
+use grammaton::grammar::lexicon::Lexicon;
+use grammaton::grammar::{Grammar, SymbolId, syntax};
+use grammaton::train::anneal::Anneal;
+use grammaton::train::pcfg::{Method, Settings, Start, State, Trainer};
+use grammaton::train::round::{RoundReport, Step};
+use grammaton::train::trainer::{self, Collect, Trainer as _};
+use grammaton::work::engine::Engine;
+use grammaton::work::shard::Shard;
+use grammaton::work::task::{Answer, Language, Named, Task, Work};
 
 use crate::support::{Derivation, Enumerator, Mode, assert_all_close, assert_close, sum};
 
@@ -193,7 +193,10 @@ fn means(bench: &Bench, method: Method, rounds: usize) -> Vec<f64> {
     bench.rounds(&mut trainer, rounds);
     let Estimate { alpha, counts } = trainer.estimate();
     let estimate = Estimate { alpha, counts };
-    shared::models::pcfg::collapsed::weights(&bench.groups(), &estimate).iter().map(|w| w.to_f64()).collect()
+    grammaton::models::pcfg::collapsed::weights(&bench.groups(), &estimate)
+        .iter()
+        .map(|w| w.to_f64())
+        .collect()
 }
 
 #[test]
@@ -409,7 +412,7 @@ fn great_heat_makes_all_trees_alike() {
         trainer.state().estimate.counts.clone()
     };
     let hot = counts(Anneal { from: 1e9, to: 1e9, rounds: 0 }, Start::Jitter(3.0));
-    let weights = bench.indexes[0].iter().map(|_| shared::num::Wide::ONE).collect();
+    let weights = bench.indexes[0].iter().map(|_| grammaton::num::Wide::ONE).collect();
     let Answer::Expectation(alike) = bench.run(0, Work::Expect { weights, losses: false }) else { panic!() };
     assert!(hot[1..].iter().zip(&alike.counts[1..]).all(|(a, b)| (a - b).abs() < 1e-6), "{hot:?} {alike:?}");
     assert_ne!(hot, counts(Anneal::default(), Start::Jitter(3.0)));
@@ -422,7 +425,7 @@ fn given_counts_are_the_start() {
     counts[1..].fill(2.0);
     let start = Start::Counts(counts.clone());
     let mut trainer = bench.trainer(Settings { start, ..settings(Method::Vb { fit_alpha: false }) });
-    let expected = shared::models::pcfg::vb::weights(
+    let expected = grammaton::models::pcfg::vb::weights(
         &bench.groups(),
         &Estimate { alpha: bench.groups().alpha(&bench.grammar.value), counts },
     );

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use shared::data::generate::{Options, SampleError, sample};
-use shared::grammar::{Grammar, syntax};
+use grammaton::data::generate::{Options, SampleError, sample};
+use grammaton::grammar::{Grammar, syntax};
 
 fn grammar(text: &str) -> Grammar {
     syntax::parse(text, "g").unwrap_or_else(|error| panic!("{error}")).0

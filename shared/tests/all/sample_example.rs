@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use shared::data::corpus::{Corpus, Options, Unit, line_of_tree};
-use shared::data::generate;
-use shared::grammar::syntax;
+use grammaton::data::corpus::{Corpus, Options, Unit, line_of_tree};
+use grammaton::data::generate;
+use grammaton::grammar::syntax;
 
 fn example(name: &str) -> String {
     let path = format!("{}/../examples/{name}", env!("CARGO_MANIFEST_DIR"));

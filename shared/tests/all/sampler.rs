@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use shared::data::Sentence;
-use shared::forest::Prepared;
-use shared::grammar::ParamId;
-use shared::grammar::lexicon::Lexicon;
-use shared::grammar::tree::Tree;
-use shared::grammar::{Grammar, RuleId, SymbolId};
-use shared::models::sampler::start::{self, StartError};
-use shared::models::sampler::state::{Choice, TableId};
-use shared::models::sampler::{Chain, Hyper, HyperPrior, Items, Prior, Settings, Start, State};
-use shared::num::random::stream;
-use shared::train::anneal::Anneal;
-use shared::train::chain;
-use shared::train::round::Step;
-use shared::train::trainer::{self, Collect, Trainer as _};
-use shared::work::engine::Engine;
-use shared::work::task::{Answer, Chained, ShardState, Sweeping, Sweeps, Work};
+use grammaton::data::Sentence;
+use grammaton::forest::Prepared;
+use grammaton::grammar::ParamId;
+use grammaton::grammar::lexicon::Lexicon;
+use grammaton::grammar::tree::Tree;
+use grammaton::grammar::{Grammar, RuleId, SymbolId};
+use grammaton::models::sampler::start::{self, StartError};
+use grammaton::models::sampler::state::{Choice, TableId};
+use grammaton::models::sampler::{Chain, Hyper, HyperPrior, Items, Prior, Settings, Start, State};
+use grammaton::num::random::stream;
+use grammaton::train::anneal::Anneal;
+use grammaton::train::chain;
+use grammaton::train::round::Step;
+use grammaton::train::trainer::{self, Collect, Trainer as _};
+use grammaton::work::engine::Engine;
+use grammaton::work::task::{Answer, Chained, ShardState, Sweeping, Sweeps, Work};
 
 use crate::support::world::{hyper, items, items_of};
 use crate::support::{self, Run, assert_close, draw};
@@ -141,7 +141,7 @@ fn given_trees_are_the_start() {
     assert_eq!(of(&chain, "W", "c"), (0, 0));
     let rule = |text: &str| {
         let rules = support::grammar(COLLOC).rules;
-        let written = |rule: &shared::grammar::Rule| {
+        let written = |rule: &grammaton::grammar::Rule| {
             let children: Vec<&str> = rule.children.iter().map(|&child| grammar.name(child)).collect();
             format!("{} {}", grammar.name(rule.parent), children.join(" ")) == text
         };

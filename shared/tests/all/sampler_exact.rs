@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use shared::grammar::Grammar;
-use shared::models::sampler::state::{Choice, Table};
-use shared::models::sampler::{Chain, Prior, Settings, Start, State};
-use shared::num::random::stream;
+use grammaton::grammar::Grammar;
+use grammaton::models::sampler::state::{Choice, Table};
+use grammaton::models::sampler::{Chain, Prior, Settings, Start, State};
+use grammaton::num::random::stream;
 
 use crate::support::world::{World, hyper, items};
 use crate::support::{self, assert_close, tokens};

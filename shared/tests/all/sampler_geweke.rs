@@ -2,11 +2,11 @@
 
 use rand_pcg::Pcg64Mcg;
 
-use shared::grammar::ParamId;
-use shared::grammar::{Grammar, RuleId, SymbolId};
-use shared::models::sampler::state::{Choice, Table, TableId};
-use shared::models::sampler::{Chain, Hyper, HyperPrior, Prior, Settings, State};
-use shared::num::random::{stream, uniform};
+use grammaton::grammar::ParamId;
+use grammaton::grammar::{Grammar, RuleId, SymbolId};
+use grammaton::models::sampler::state::{Choice, Table, TableId};
+use grammaton::models::sampler::{Chain, Hyper, HyperPrior, Prior, Settings, State};
+use grammaton::num::random::{stream, uniform};
 
 use crate::support;
 use crate::support::world::{World, items_of};

@@ -3,8 +3,8 @@
 use std::sync::mpsc;
 use std::thread;
 
-use shared::stop::{Stop, Stopped, until};
-use shared::work::engine::Engine;
+use grammaton::stop::{Stop, Stopped, until};
+use grammaton::work::engine::Engine;
 
 use crate::support::every_kind::{Case, every_kind};
 

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use shared::forest::Prepared;
-use shared::forest::binary::Adapted;
-use shared::forest::build::Builder;
-use shared::forest::inside::{Counts, Scratch, Weights, expect, real};
-use shared::grammar::ParamId;
-use shared::grammar::lexicon::Lexicon;
-use shared::grammar::{Grammar, RuleId, StickId, SymbolId, syntax};
-use shared::num::Wide;
+use grammaton::forest::Prepared;
+use grammaton::forest::binary::Adapted;
+use grammaton::forest::build::Builder;
+use grammaton::forest::inside::{Counts, Scratch, Weights, expect, real};
+use grammaton::grammar::ParamId;
+use grammaton::grammar::lexicon::Lexicon;
+use grammaton::grammar::{Grammar, RuleId, StickId, SymbolId, syntax};
+use grammaton::num::Wide;
 
 const VERBS: &str = "1 1 Word --> V\n1 1 Word --> V M\n1 1 Word --> SM V M\n\
                      0.1 1 SM --> <substrings>\n0.2 1 V --> <substrings>\n0.3 1 M --> <substrings>\n";
@@ -80,7 +80,7 @@ fn unseen_strings_take_the_escape() {
     let strings = &prepared.strings;
     assert!(Builder::new(&prepared.binary, strings, Adapted::Strings).build(0, &unseen).unwrap().is_some());
     let escape =
-        |edge: &shared::forest::Edge| prepared.space().escape_of(ParamId(edge.param)).map(|stick| stick.0);
+        |edge: &grammaton::forest::Edge| prepared.space().escape_of(ParamId(edge.param)).map(|stick| stick.0);
     let forest = Builder::open(&prepared.binary, strings).build(0, &unseen).unwrap().unwrap();
     let escapes: Vec<u32> = forest.edges.iter().filter_map(escape).collect();
     // `bab` alone, and `ba` before M.

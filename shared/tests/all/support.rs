@@ -10,17 +10,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use shared::data::generate;
-use shared::grammar::ParamId;
-use shared::grammar::lexicon::{Lexicon, StickStrings};
-use shared::grammar::{Grammar, Rule, StickId, SymbolId, syntax};
-use shared::models::adaptor::candidates::Ranking;
-use shared::num::Wide;
-use shared::train::round::{Totals, in_use};
-use shared::work::engine::Engine;
-use shared::work::shard;
-use shared::work::shard::Shard;
-use shared::work::task::{Answer, Language, Lengths, Named, Task, Work};
+use grammaton::data::generate;
+use grammaton::grammar::ParamId;
+use grammaton::grammar::lexicon::{Lexicon, StickStrings};
+use grammaton::grammar::{Grammar, Rule, StickId, SymbolId, syntax};
+use grammaton::models::adaptor::candidates::Ranking;
+use grammaton::num::Wide;
+use grammaton::train::round::{Totals, in_use};
+use grammaton::work::engine::Engine;
+use grammaton::work::shard;
+use grammaton::work::shard::Shard;
+use grammaton::work::task::{Answer, Language, Lengths, Named, Task, Work};
 
 pub fn grammar(text: &str) -> Grammar {
     syntax::parse(text, "g").unwrap_or_else(|error| panic!("{error}\n{text}")).0

@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use shared::grammar::ParamId;
-use shared::grammar::groups::Groups;
-use shared::grammar::lexicon::Lexicon;
-use shared::grammar::{Grammar, SymbolId};
-use shared::models::adaptor::hyper::Fit;
-use shared::models::adaptor::start::Start;
-use shared::num::{Noise, Wide};
-use shared::train;
-use shared::train::adaptor::{Growth, Settings};
-use shared::train::adaptor_svb::{State, Trainer};
-use shared::train::round::{RoundReport, Step, Totals, in_use};
-use shared::train::stochastic::Schedule;
-use shared::train::trainer::{self, Collect};
-use shared::work::engine::Engine;
-use shared::work::shard::Shard;
-use shared::work::task::{Answer, Work};
+use grammaton::grammar::ParamId;
+use grammaton::grammar::groups::Groups;
+use grammaton::grammar::lexicon::Lexicon;
+use grammaton::grammar::{Grammar, SymbolId};
+use grammaton::models::adaptor::hyper::Fit;
+use grammaton::models::adaptor::start::Start;
+use grammaton::num::{Noise, Wide};
+use grammaton::train;
+use grammaton::train::adaptor::{Growth, Settings};
+use grammaton::train::adaptor_svb::{State, Trainer};
+use grammaton::train::round::{RoundReport, Step, Totals, in_use};
+use grammaton::train::stochastic::Schedule;
+use grammaton::train::trainer::{self, Collect};
+use grammaton::work::engine::Engine;
+use grammaton::work::shard::Shard;
+use grammaton::work::task::{Answer, Work};
 
 use crate::support::{self, Run, assert_all_close, assert_close, choose, draw};
 
@@ -82,7 +82,7 @@ impl Shards {
         };
         let indexes = run.shards.iter().map(index).collect();
         let is_sentences =
-            |shard: &&shared::work::task::Named<Shard>| matches!(*shard.value, Shard::Sentences(_));
+            |shard: &&grammaton::work::task::Named<Shard>| matches!(*shard.value, Shard::Sentences(_));
         let n_sentences = run.shards.iter().filter(is_sentences).count();
         Shards { run, engine, indexes, n_sentences }
     }
@@ -204,7 +204,7 @@ fn at_rate_one_over_all_shards_a_pcfg_is_trained_in_batch_bit_for_bit() {
         let settings = train::pcfg::Settings {
             method,
             start: start.clone(),
-            anneal: shared::train::anneal::Anneal::default(),
+            anneal: grammaton::train::anneal::Anneal::default(),
             tolerance: 0.0,
             seed: 3,
             run: 0,

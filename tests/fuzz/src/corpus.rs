@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use shared::data::corpus::layout::LineKind;
-use shared::data::corpus::{Cleaning, Corpus, Format, Layout, Normalise, Options, Unit};
+use grammaton::data::corpus::layout::LineKind;
+use grammaton::data::corpus::{Cleaning, Corpus, Format, Layout, Normalise, Options, Unit};
 
 use crate::bounds::Bounds;
 

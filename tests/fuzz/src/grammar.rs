@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use shared::grammar::syntax::{parse, print};
+use grammaton::grammar::syntax::{parse, print};
 
 use crate::bounds::Bounds;
 

@@ -6,12 +6,12 @@ use prost::bytes::Bytes;
 use proto::convert::blob::{self, Blob};
 use proto::convert::{Wire, lease};
 use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker};
-use shared::grammar::Grammar;
-use shared::grammar::lexicon::Lexicon;
-use shared::models::decode::Decode;
-use shared::work::lease::LeaseId;
-use shared::work::shard::Shard;
-use shared::work::task::{Answer, Fit, Named, Sample, ShardState, ShardWeights, Work};
+use grammaton::grammar::Grammar;
+use grammaton::grammar::lexicon::Lexicon;
+use grammaton::models::decode::Decode;
+use grammaton::work::lease::LeaseId;
+use grammaton::work::shard::Shard;
+use grammaton::work::task::{Answer, Fit, Named, Sample, ShardState, ShardWeights, Work};
 
 /// Input: the first byte is the kind.
 pub fn run(data: &[u8]) {
@@ -97,9 +97,9 @@ pub fn seeds() -> Vec<Vec<u8>> {
             seed(kind, &blob.to_bytes());
         }
         let id = LeaseId {
-            batch: shared::work::lease::BatchId(1),
-            task: shared::work::lease::TaskIndex(2),
-            attempt: shared::work::lease::Attempt(3),
+            batch: grammaton::work::lease::BatchId(1),
+            task: grammaton::work::lease::TaskIndex(2),
+            attempt: grammaton::work::lease::Attempt(3),
         };
         let (head, payload) = lease::to_wire(id, task);
         let assigned =

@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use shared::data::Sentence;
-use shared::grammar::lexicon::Lexicon;
-use shared::grammar::{SymbolId, syntax};
-use shared::models::decode::{Decode, Decoder};
-use shared::models::logistic_normal::{self, PointEstimate, Prior};
-use shared::models::{Model, Params, Trained as Learned};
-use shared::work::engine::Engine;
-use shared::work::shard::Shard;
-use shared::work::task::{Answer, Language, Named, Task, Work};
+use grammaton::data::Sentence;
+use grammaton::grammar::lexicon::Lexicon;
+use grammaton::grammar::{SymbolId, syntax};
+use grammaton::models::decode::{Decode, Decoder};
+use grammaton::models::logistic_normal::{self, PointEstimate, Prior};
+use grammaton::models::{Model, Params, Trained as Learned};
+use grammaton::work::engine::Engine;
+use grammaton::work::shard::Shard;
+use grammaton::work::task::{Answer, Language, Named, Task, Work};
 use training::model::{SEAL, SavedModel, grammar_text, parameters_sha256, top, write_sticks};
 
 use crate::trained::Trained;

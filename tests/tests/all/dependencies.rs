@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use grammaton::data::dependency::{Document, Punctuation, Sentence, Tags, select};
+use grammaton::data::eval::Source;
+use grammaton::data::eval::dependencies::score;
 use grammaton_tests::folder::Folder;
 use grammaton_tests::requirement;
 use serde_json::Value;
-use shared::data::dependency::{Document, Punctuation, Sentence, Tags, select};
-use shared::data::eval::Source;
-use shared::data::eval::dependencies::score;
 
 /// Two sentences, and a sentence of punctuation only; `loudly` depends on a full stop.
 const GOLD: &str = "# text = The dog barks. Loudly!\n\

@@ -10,6 +10,18 @@ use fleet::{
     Account, AccountId, Compute, Effort, Fleet, FleetConfig, FleetError, FleetEvent, FleetStatus, Handle,
     Inline, Listen, Map, MapReport, MemberState, Shards, Stage, Waiting, engine,
 };
+use grammaton::grammar::SymbolId;
+use grammaton::grammar::groups::Groups;
+use grammaton::grammar::lexicon::{Lexicon, StickStrings, Strings};
+use grammaton::models::decode::{Decode, Decoder};
+use grammaton::models::sampler::{Hyper, Settings};
+use grammaton::num::Wide;
+use grammaton::work::engine::ComputeError;
+use grammaton::work::lease::TaskIndex;
+use grammaton::work::task::{
+    Answer, ChainFrom, Chained, Collapse, Collapsed, Language, Lengths, Named, Sample, ShardWeights, Sweeps,
+    Task, Work,
+};
 use grammaton_tests::{
     Network, Process, binary, clock, echo, echo_at_once, echo_pass, echo_task, eventually,
 };
@@ -17,18 +29,6 @@ use parking_lot::{Condvar, Mutex};
 use proto::convert::Wire as _;
 use proto::token::Token;
 use scheduler::{Cause, Failure, Fault};
-use shared::grammar::SymbolId;
-use shared::grammar::groups::Groups;
-use shared::grammar::lexicon::{Lexicon, StickStrings, Strings};
-use shared::models::decode::{Decode, Decoder};
-use shared::models::sampler::{Hyper, Settings};
-use shared::num::Wide;
-use shared::work::engine::ComputeError;
-use shared::work::lease::TaskIndex;
-use shared::work::task::{
-    Answer, ChainFrom, Chained, Collapse, Collapsed, Language, Lengths, Named, Sample, ShardWeights, Sweeps,
-    Task, Work,
-};
 use worker::{RunError, WorkerConfig};
 
 fn fake() -> Compute {
@@ -650,7 +650,8 @@ fn a_task_that_does_not_fit_its_grammar_is_never_computed() {
     let fleet = Fleet::start(FleetConfig { min_members: 1, ..remote_only() }).unwrap();
     let _worker = start_worker(echo_worker(url(&fleet), 1));
     let mut task = short_tasks(1).remove(0);
-    let grammar = shared::grammar::syntax::parse("S --> a", "smaller.lt").expect("the text is a grammar").0;
+    let grammar =
+        grammaton::grammar::syntax::parse("S --> a", "smaller.lt").expect("the text is a grammar").0;
     task.language.as_mut().expect("it has one").grammar = Named::new(grammar);
     // The string is not of this grammar: the worker disconnects each time, until the task is given up.
     let error = answers(&fleet, vec![task]).unwrap_err();

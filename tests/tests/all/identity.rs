@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use fleet::access::Access;
 use fleet::{Fleet, FleetConfig, Listen, Stage};
+use grammaton::work::task::{Task, Work};
 use grammaton_tests::certificates::{Authority, Files, Valid};
 use grammaton_tests::folder::Folder;
 use grammaton_tests::{Process, binary, echo_task, requirement};
@@ -19,7 +20,6 @@ use proto::tls::{IdentityFiles, ServerTls};
 use proto::token::Token;
 use service::status::RunStatus;
 use service::status::service::services;
-use shared::work::task::{Task, Work};
 
 /// Certificates of a test, by defect.
 struct Papers {

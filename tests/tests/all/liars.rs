@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use grammaton::grammar::ParamId;
+use grammaton::work::engine::ComputeError;
+use grammaton::work::task::{Answer, Index};
 use grammaton_tests::folder::{Folder, Trained, examples};
 use grammaton_tests::serving::{Serving, job_processes};
 use grammaton_tests::{clock, eventually};
 use proto::token::Token;
 use serde_json::Value;
-use shared::grammar::ParamId;
-use shared::work::engine::ComputeError;
-use shared::work::task::{Answer, Index};
 use worker::{Compute, RunError, WorkerConfig, engine};
 
 use self::lies::{LIES, Lie};

@@ -245,7 +245,7 @@ fn every_example_can_be_trained() {
             && !is_made(grammar)
         {
             let text = fs::read_to_string(grammar).unwrap();
-            shared::grammar::syntax::parse(&text, &grammar.display().to_string()).unwrap();
+            grammaton::grammar::syntax::parse(&text, &grammar.display().to_string()).unwrap();
         }
         if job.corpus.path.exists() && !is_made(&job.corpus.path) {
             Inputs::load(&job).unwrap();

@@ -7,10 +7,10 @@ use std::process::Command;
 use std::sync::Arc;
 
 use fleet::{Fleet, FleetConfig, FleetError, Map, MapReport, Stage, Tasks};
+use grammaton::work::task::Answer;
 use grammaton_tests::cluster::Coordinator;
 use grammaton_tests::folder::{Folder, Trained, examples};
 use grammaton_tests::{Process, binary, eventually, requirement};
-use shared::work::task::Answer;
 use training::events::{Observer, RunEvent};
 use training::job::Job;
 use training::metrics::RoundMetrics;

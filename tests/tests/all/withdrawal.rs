@@ -13,14 +13,14 @@ use fleet::{
     Account, AccountId, Compute, Fleet, FleetConfig, FleetError, Handle, Inline, Listen, Map, MapReport,
     MemberState, Stage,
 };
+use grammaton::stop;
+use grammaton::work::task::{Answer, Task, Work};
 use grammaton_tests::cluster::worker_command;
 use grammaton_tests::folder::{Folder, examples};
 use grammaton_tests::serving::Serving;
 use grammaton_tests::{Network, Process, SOON, clock, echo, echo_at_once, echo_task, eventually};
 use parking_lot::Mutex;
 use serde_json::Value;
-use shared::stop;
-use shared::work::task::{Answer, Task, Work};
 use worker::WorkerConfig;
 
 /// Number of weights of a task that only its withdrawal ends.
@@ -470,7 +470,7 @@ fn times_from_a_cancellation_to_a_free_thread() {
     let folder = Folder::new(&files);
     let service = Serving::start(&folder, &[]);
     let thread = Arc::new(Mutex::new(Thread::default()));
-    let (engine, shared) = (shared::work::engine::engine(), thread.clone());
+    let (engine, shared) = (grammaton::work::engine::engine(), thread.clone());
     let compute: Compute = Arc::new(move |task: &Task| {
         struct Watch(Arc<Mutex<Thread>>, &'static str);
         impl Drop for Watch {

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use basics::human::megabytes;
 use basics::streams;
+use grammaton::data::corpus::Unit;
+use grammaton::data::generate::{self, Options};
+use grammaton::grammar::Grammar;
+use grammaton::grammar::auto::Auto;
 use serde::Serialize;
-use shared::data::corpus::Unit;
-use shared::data::generate::{self, Options};
-use shared::grammar::Grammar;
-use shared::grammar::auto::Auto;
 use training::input;
 
 use self::trial::{Crew, Trial};

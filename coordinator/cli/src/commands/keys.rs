@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use basics::nearest::nearest;
 use basics::streams;
 use clap::Parser;
-use training::job::key::Key;
+use grammaton::settings::key::Key;
 use training::job::{Job, reference};
 
 use super::Answer;

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use grammaton::data::corpus::sniff::Contents;
 use proto::log::Form;
 use segment::effort::Effort;
 use segment::sampling::{self, ModelFile};
-use shared::data::corpus::sniff::Contents;
 use training::input;
 
 use super::Answer;

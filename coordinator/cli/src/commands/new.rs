@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 
 use basics::streams;
-use shared::data::corpus::Unit;
-use shared::data::corpus::sniff::{Contents, Finding, Given, Reading, look};
+use grammaton::data::corpus::Unit;
+use grammaton::data::corpus::sniff::{Contents, Finding, Given, Reading, look};
 use training::input::format::{self, OpenText, SENTENCES_ALONE};
 
 use super::Answer;

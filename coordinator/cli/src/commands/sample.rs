@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use basics::nearest::nearest;
 use basics::streams::{self, Stdout};
-use shared::data::corpus::{Unit, write_line};
-use shared::data::generate::{self, Options};
-use shared::grammar::Grammar;
-use shared::grammar::tree::Tree;
+use grammaton::data::corpus::{Unit, write_line};
+use grammaton::data::generate::{self, Options};
+use grammaton::grammar::Grammar;
+use grammaton::grammar::tree::Tree;
 use training::input;
 
 use super::Answer;

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
 use basics::streams;
+use grammaton::data::corpus::sniff::Contents;
 use proto::log::Form;
 use segment::model::{AUTO, model};
 use segment::text::Text;
-use shared::data::corpus::sniff::Contents;
 use training::input::format::Ambiguous;
 use training::progress::Progress;
 

@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, bail};
 use basics::streams;
-use shared::data::treebank::clean::clean;
-use shared::data::treebank::pcfg::{Terminals, grammar, trees};
-use shared::grammar::check::Defect;
-use shared::grammar::syntax;
-use shared::grammar::tree::Tree;
+use grammaton::data::treebank::clean::clean;
+use grammaton::data::treebank::pcfg::{Terminals, grammar, trees};
+use grammaton::grammar::check::Defect;
+use grammaton::grammar::syntax;
+use grammaton::grammar::tree::Tree;
 use training::input;
 
 use super::Answer;

@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use shared::data::corpus::Unit;
+use grammaton::data::corpus::Unit;
 
 use super::cli::{at, folder, grammaton, refused, stdout};
 

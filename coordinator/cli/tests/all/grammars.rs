@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use shared::grammar::auto::FAMILY;
-use shared::grammar::syntax;
+use grammaton::grammar::auto::FAMILY;
+use grammaton::grammar::syntax;
 
 use super::cli::{at, folder, grammaton, refused, stdout};
 

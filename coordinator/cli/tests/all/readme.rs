@@ -51,7 +51,7 @@ fn the_grammar_of_the_documentation_is_valid() {
     for page in ["README.md", "docs/reference/grammars.md"] {
         let text = std::fs::read_to_string(root().join(page)).unwrap();
         let grammar = text.split("```text\n# A sentence").nth(1).unwrap().split("```").next().unwrap();
-        let (grammar, notices) = shared::grammar::syntax::parse(&format!("# {grammar}"), page).unwrap();
+        let (grammar, notices) = grammaton::grammar::syntax::parse(&format!("# {grammar}"), page).unwrap();
         assert_eq!(notices, []);
         let adapted: Vec<&str> = grammar.adapted().map(|symbol| grammar.name(symbol)).collect();
         assert_eq!(adapted, ["Word"]);

@@ -8,13 +8,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use fleet::Inline;
-use shared::data::Sentence;
-use shared::models::decode::{Decode, Decoder};
-use shared::models::latent::parse::{self, Parser};
-use shared::models::{Model, Params, Trained as Learned};
-use shared::work::engine::Engine;
-use shared::work::shard::Shard;
-use shared::work::task::{Language, Named, Task, Work};
+use grammaton::data::Sentence;
+use grammaton::models::decode::{Decode, Decoder};
+use grammaton::models::latent::parse::{self, Parser};
+use grammaton::models::{Model, Params, Trained as Learned};
+use grammaton::work::engine::Engine;
+use grammaton::work::shard::Shard;
+use grammaton::work::task::{Language, Named, Task, Work};
 use tempfile::TempDir;
 use training::events::All;
 use training::job::Job;
@@ -129,8 +129,8 @@ impl Trained {
 
 /// A placeholder model.
 fn empty() -> Learned {
-    let grammar = shared::grammar::syntax::parse("1 1 S --> a", "g").unwrap().0;
-    let params = shared::models::adaptor::Params::new(&grammar, Vec::new());
+    let grammar = grammaton::grammar::syntax::parse("1 1 S --> a", "g").unwrap().0;
+    let params = grammaton::models::adaptor::Params::new(&grammar, Vec::new());
     let params = Params::Adaptor(params);
     Learned::Grammar(Model { grammar, lexicon: Default::default(), params, segments: Vec::new() })
 }
@@ -156,7 +156,7 @@ fn parse(model: Learned) {
     };
     let (weights, segments) = (model.predictive_weights(), model.segments.clone());
     let tokens: Vec<_> = (model.grammar.n_nonterminals..model.grammar.symbols.len() as u32)
-        .map(shared::grammar::SymbolId)
+        .map(grammaton::grammar::SymbolId)
         .take(4)
         .collect();
     let shard = Named::new(Shard::Sentences(vec![Sentence { tokens, multiplicity: 1 }]));

@@ -15,10 +15,10 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
+use grammaton::num::Noise;
+use grammaton::work::lease::{BatchId, LeaseId, TaskIndex};
+use grammaton::work::task::ContentHash;
 use rustc_hash::{FxHashMap, FxHashSet};
-use shared::num::Noise;
-use shared::work::lease::{BatchId, LeaseId, TaskIndex};
-use shared::work::task::ContentHash;
 
 use super::servers::Servers;
 use super::{Cluster, Load, Message, Round, TaskLoad};

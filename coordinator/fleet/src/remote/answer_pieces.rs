@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use basics::clock;
+use grammaton::work::lease::LeaseId;
+use grammaton::work::task::Task;
 use prost::bytes::Bytes;
 use proto::payload::{self, Assembly, Progress};
 use proto::v1;
-use shared::work::lease::LeaseId;
-use shared::work::task::Task;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::breach::Breach;

@@ -1,8 +1,8 @@
 //! Breaches of the protocol by a worker. In the log and in the report of a batch, a breach is a line of text.
 
+use grammaton::work::lease::LeaseId;
 use proto::convert::WireError;
 use proto::payload::PayloadError;
-use shared::work::lease::LeaseId;
 
 /// A worker's breach of the protocol, which ends its connection.
 #[derive(Debug, thiserror::Error)]

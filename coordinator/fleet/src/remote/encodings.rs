@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
+use grammaton::work::task::ContentHash;
 use parking_lot::{Mutex, MutexGuard};
 use prost::bytes::Bytes;
 use proto::convert::blob::Blob;
-use shared::work::task::ContentHash;
 
 /// Cache of encoded blobs that all members need, so that a thousand members cost one encoding; the most recently used is last.
 ///

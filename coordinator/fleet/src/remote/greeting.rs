@@ -1,10 +1,10 @@
 //! The hello of a worker: checked, or refused with a reason.
 
+use grammaton::work::lease::{InstanceId, LeaseId, SessionId, max_leases};
+use grammaton::work::task::ContentHash;
 use proto::convert::{WireError, blob};
 use proto::v1::{self, refusal};
 use proto::{MAX_HELD, MAX_NAME, MAX_SLOTS};
-use shared::work::lease::{InstanceId, LeaseId, SessionId, max_leases};
-use shared::work::task::ContentHash;
 
 use super::printable;
 use crate::blob_cache::BlobCache;

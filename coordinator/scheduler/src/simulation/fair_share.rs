@@ -7,8 +7,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::time::Duration;
 
-use shared::work::lease::{BatchId, LeaseId};
-use shared::work::task::ContentHash;
+use grammaton::work::lease::{BatchId, LeaseId};
+use grammaton::work::task::ContentHash;
 
 use crate::{
     Account, AccountId, Action, Event, Identity, Machine, MemberId, Needs, Process, Scheduler, Timeouts,

@@ -28,7 +28,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use shared::work::lease::{BatchId, LeaseId, TaskIndex, max_leases};
+use grammaton::work::lease::{BatchId, LeaseId, TaskIndex, max_leases};
 
 use crate::{
     Account, AccountId, Action, Broken, Cause, Event, Failure, Identity, MOST_ATTEMPTS, MOST_FAILURES,

@@ -12,10 +12,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::time::Duration;
 
+use grammaton::work::lease::{Attempt, BatchId, InstanceId, LeaseId, TaskIndex, max_leases};
+use grammaton::work::task::ContentHash;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
-use shared::work::lease::{Attempt, BatchId, InstanceId, LeaseId, TaskIndex, max_leases};
-use shared::work::task::ContentHash;
 
 use super::invariants::{Accepted, Invariants, Made};
 use crate::{

@@ -6,11 +6,11 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
+use grammaton::stop::{Stop, Stopped};
+use grammaton::work::task::{Answer, ContentHash};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use prost::bytes::Bytes;
 use rustc_hash::FxHashMap;
-use shared::stop::{Stop, Stopped};
-use shared::work::task::{Answer, ContentHash};
 
 use super::frames::Sender;
 use super::messages::{Reason, ToJob};

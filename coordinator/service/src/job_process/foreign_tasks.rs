@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use anyhow::{Error, Result};
 use fleet::{Compute, Tasks};
+use grammaton::stop::Stop;
+use grammaton::work::task::{ContentHash, Task};
 use parking_lot::Mutex;
 use prost::Message;
 use proto::convert::blob::{Blob, hash_from_wire};
 use proto::convert::{WireError, lease};
 use proto::v1;
 use rustc_hash::FxHashMap;
-use shared::stop::Stop;
-use shared::work::task::{ContentHash, Task};
 
 use super::exchange::Exchange;
 use scheduler::Needs;
@@ -126,9 +126,9 @@ impl Held {
 
 #[cfg(test)]
 mod tests {
+    use grammaton::work::shard::Shard;
+    use grammaton::work::task::Named;
     use proptest::prelude::*;
-    use shared::work::shard::Shard;
-    use shared::work::task::Named;
 
     use super::*;
 

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, anyhow};
+use grammaton::work::task::ContentHash;
 use serde::{Deserialize, Serialize};
-use shared::work::task::ContentHash;
 
 use fleet::{FleetError, FleetEvent, MapReport, Mismatch, Stage};
 use scheduler::{Failure, Needs};

@@ -11,14 +11,14 @@ use std::thread;
 
 use anyhow::{Context, Result};
 use fleet::{self, FleetError, FleetEvent, Map, MapReport, Stage, Tasks, engine};
+use grammaton::stop::Stop;
+use grammaton::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
+use grammaton::work::task::{Answer, ContentHash, Task};
 use parking_lot::{Mutex, MutexGuard};
 use prost::Message;
 use prost::bytes::Bytes;
 use proto::convert::blob::Blob;
 use proto::convert::{Wire, lease};
-use shared::stop::Stop;
-use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
-use shared::work::task::{Answer, ContentHash, Task};
 use training::outcome::Crew;
 
 use super::frames::{self, Sender};

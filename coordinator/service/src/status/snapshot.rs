@@ -91,7 +91,7 @@ pub(crate) mod tests {
     use std::time::Duration;
 
     use fleet::{Shards, Stage};
-    use shared::work::lease::{Attempt, TaskIndex};
+    use grammaton::work::lease::{Attempt, TaskIndex};
     use training::metrics::CheckpointStatus;
     use training::metrics::Phase;
 

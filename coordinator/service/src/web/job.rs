@@ -3,8 +3,8 @@
 use basics::human::visible;
 use basics::human::{bytes, duration, number, whole};
 use fleet::{AccountStatus, FleetStatus, Shards};
+use grammaton::data::corpus::Unit;
 use maud::{Markup, html};
-use shared::data::corpus::Unit;
 use training::metrics::{decoder_name, score_text};
 use training::report::rounds::Rounds;
 use training::report::{self, rounds, rules};
@@ -267,7 +267,8 @@ fn learned(snapshot: &Snapshot) -> Markup {
 }
 
 fn sentences(snapshot: &Snapshot, seen: &JobView) -> Markup {
-    let name = if seen.is_chain { "sample" } else { decoder_name(shared::models::decode::Decoder::Viterbi) };
+    let name =
+        if seen.is_chain { "sample" } else { decoder_name(grammaton::models::decode::Decoder::Viterbi) };
     // Lines with bars between segments have tokens as symbols.
     let has_bars = |line: &String| line.contains(" | ");
     let is_of_tokens = snapshot.sentences.iter().any(|sample| sample.segmentations.iter().any(has_bars));

@@ -9,10 +9,10 @@ use std::path::Path;
 
 use anyhow::Result;
 use basics::store::{self, Download};
-use shared::data::corpus::decode::Stream;
-use shared::data::corpus::read::End;
-use shared::data::corpus::sniff::{Contents, Finding, Given, Reading, SAMPLE_LINES, look};
-use shared::data::corpus::{Corpus, Options, ReadError, Reader};
+use grammaton::data::corpus::decode::Stream;
+use grammaton::data::corpus::read::End;
+use grammaton::data::corpus::sniff::{Contents, Finding, Given, Reading, SAMPLE_LINES, look};
+use grammaton::data::corpus::{Corpus, Options, ReadError, Reader};
 
 use super::STANDARD_INPUT;
 
@@ -44,7 +44,7 @@ impl OpenText {
     }
 
     fn new(
-        stream: Result<Stream<'static>, shared::data::corpus::decode::Container>,
+        stream: Result<Stream<'static>, grammaton::data::corpus::decode::Container>,
         name: String,
     ) -> Result<OpenText> {
         match stream {
@@ -161,7 +161,7 @@ pub fn found(name: &str, finding: &Finding) -> String {
 fn unexpected(path: &Path, options: &Options, contents: Contents) -> Result<(String, Vec<Finding>)> {
     let text = OpenText::open(path)?;
     let reading = Reading { layout: options.layout.clone(), unit: Some(options.effective_unit()) };
-    let is_of_tokens = options.effective_unit() == shared::data::corpus::Unit::Token;
+    let is_of_tokens = options.effective_unit() == grammaton::data::corpus::Unit::Token;
     let given = Given { layout: !options.layout.is_plain(), unit: is_of_tokens };
     let (_, findings) = look(&text.sample()?, contents, given, &reading);
     Ok((text.name, findings))

@@ -6,8 +6,8 @@
 use std::io::{self, Read};
 
 use anyhow::{Context as _, Result};
-use shared::data::corpus::decode::is_encoded;
-use shared::data::corpus::{Analyses, Corpus, Options, ReadError, Reader};
+use grammaton::data::corpus::decode::is_encoded;
+use grammaton::data::corpus::{Analyses, Corpus, Options, ReadError, Reader};
 
 use super::{Part, STANDARD_INPUT};
 

@@ -5,15 +5,15 @@
 
 use std::fmt;
 
-use basics::human;
-use shared::grammar::auto::Auto;
-use shared::models::decode::Decoder;
-use shared::train::mixture::{MAX_COMPONENTS, MixtureError};
+use grammaton::grammar::auto::Auto;
+use grammaton::models::decode::Decoder;
+use grammaton::train::mixture::{MAX_COMPONENTS, MixtureError};
 
-use super::key::Key;
+use super::keys::KeyOfJob as _;
 use super::located::{Fault, Node, Problem};
-use super::method::{Estimator, Model};
 use super::{FamiliesSource, GrammarSource, Job, Method, ModelKind, ModelTable, RulePrior, Start};
+use grammaton::settings::key::{Key, exact};
+use grammaton::settings::{Estimator, Model};
 
 impl Job {
     /// Refuses numbers outside their range.
@@ -29,8 +29,7 @@ impl Job {
             for number in numbers {
                 let found = number.as_float().or(number.as_integer().map(|number| number as f64));
                 if let Some(found) = found.filter(|&found| !range.contains(found)) {
-                    let problem =
-                        Problem::Mismatch { found: human::exact(found), expected: range.to_string() };
+                    let problem = Problem::Mismatch { found: exact(found), expected: range.to_string() };
                     return Err(Fault::new(root.find(&key.path()).unwrap_or(root), problem));
                 }
             }

@@ -1,10 +1,11 @@
 //! Jobs made from a job: of a few rounds, with the grammars that were chosen for it, the first run of a cascade, and of the points that share
 //! their preparation.
 
-use shared::grammar::auto::Auto;
+use grammaton::grammar::auto::Auto;
 
-use super::key::Key;
-use super::{GrammarSource, InferenceTable, Job, Point, to_table};
+use super::keys::KeyOfJob as _;
+use super::{GrammarSource, Inference, Job, Point, to_table};
+use grammaton::settings::key::Key;
 
 /// The common part of a group of points: the grammar of a voter, and the keys that act before the rounds.
 type Preparation<'j> = (Option<&'j GrammarSource>, String);
@@ -59,7 +60,7 @@ impl Job {
     /// Groups the points that agree on everything before the rounds. Returns each group as a job with the indexes of its points, in the
     /// order of their first points.
     pub fn preparations(&self) -> Vec<(Vec<usize>, Job)> {
-        let keys = InferenceTable::keys();
+        let keys = Inference::keys();
         let model = self.model.model();
         let mut groups: Vec<(Preparation<'_>, Vec<usize>)> = Vec::new();
         for (at, point) in self.points.iter().enumerate() {

@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
-use shared::grammar::auto::FAMILY;
+use grammaton::grammar::auto::FAMILY;
 
 use super::Job;
-use super::key::Key;
-use super::method::{Estimator, Model};
+use super::keys::KeyOfJob as _;
+use grammaton::settings::key::Key;
+use grammaton::settings::{Estimator, Model};
 
 const HEAD: &str = "\
 # The job file

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use grammaton::grammar::auto::{Auto, NAMES};
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize, Serializer};
-use shared::grammar::auto::{Auto, NAMES};
 
 /// Source of the grammar.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -79,61 +79,5 @@ impl<'de> Deserialize<'de> for GrammarSource {
             None if text == CHOOSE => Ok(GrammarSource::Choose),
             None => Ok(GrammarSource::File(text.into())),
         }
-    }
-}
-
-/// Source of families of tags.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub enum FamiliesSource {
-    /// No families.
-    #[default]
-    None,
-    /// Built-in families of the tags of the Penn Treebank.
-    Ptb,
-    /// Built-in families of the universal tags.
-    Ud,
-    /// A file with one family per line.
-    File(PathBuf),
-}
-
-impl FamiliesSource {
-    /// Whether a text is a keyword and not a file.
-    pub fn is_word(text: &str) -> bool {
-        !matches!(FamiliesSource::from(text), FamiliesSource::File(_))
-    }
-}
-
-impl From<&str> for FamiliesSource {
-    fn from(text: &str) -> FamiliesSource {
-        match text {
-            "none" => FamiliesSource::None,
-            "ptb" => FamiliesSource::Ptb,
-            "ud" => FamiliesSource::Ud,
-            path => FamiliesSource::File(path.into()),
-        }
-    }
-}
-
-impl fmt::Display for FamiliesSource {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FamiliesSource::None => write!(out, "none"),
-            FamiliesSource::Ptb => write!(out, "ptb"),
-            FamiliesSource::Ud => write!(out, "ud"),
-            FamiliesSource::File(path) => write!(out, "{}", path.display()),
-        }
-    }
-}
-
-impl Serialize for FamiliesSource {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for FamiliesSource {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<FamiliesSource, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Ok(FamiliesSource::from(&text[..]))
     }
 }

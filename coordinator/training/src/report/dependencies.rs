@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use grammaton::data::dependency::Sentence;
 use maud::{Markup, html};
-use shared::data::dependency::Sentence;
 
 use super::{Report, arcs};
 use crate::metrics::{recommended, recommended_first, score_text};

@@ -2,8 +2,8 @@
 //!
 //! Adaptor grammars have a section on strings instead.
 
+use grammaton::models::{Model, Params};
 use maud::{Markup, html};
-use shared::models::{Model, Params};
 
 use super::markup::bars;
 use crate::model::SavedModel;
@@ -41,8 +41,8 @@ pub fn list(rules: &[(String, f64)]) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use shared::grammar::groups::Estimate;
-    use shared::models::pcfg;
+    use grammaton::grammar::groups::Estimate;
+    use grammaton::models::pcfg;
 
     use super::*;
     use crate::model::tests::small;

@@ -3,8 +3,8 @@
 //! The drawing has the root, the adapted nonterminals and the text below them. The nodes between them (lists of words, lists of letters)
 //! are left out.
 
+use grammaton::grammar::tree::Tree;
 use maud::{Markup, html};
-use shared::grammar::tree::Tree;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::markup::Tenths;

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fleet::{Compute, Inline};
+use grammaton::work::engine::engine;
+use grammaton::work::task::{Answer, Task};
 use parking_lot::Mutex;
 use proto::convert::{Wire as _, fits};
 use proto::v1;
-use shared::work::engine::engine;
-use shared::work::task::{Answer, Task};
 
 use super::group::Inputs;
 use super::laws::{all, folder, job, parse};

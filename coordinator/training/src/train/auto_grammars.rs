@@ -6,9 +6,9 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
-use shared::data::corpus::clean;
-use shared::data::vowels::Sentences;
-use shared::grammar::auto::{Alphabet, Auto, AutoGrammar, auto};
+use grammaton::data::corpus::clean;
+use grammaton::data::vowels::Sentences;
+use grammaton::grammar::auto::{Alphabet, Auto, AutoGrammar, auto};
 
 use super::text::Source;
 use crate::input;

@@ -9,10 +9,10 @@ use std::path::Path;
 
 use anyhow::Result;
 use fleet::{Map, Stage};
-use shared::grammar::lexicon::{Lexicon, StickStrings, Strings};
-use shared::grammar::{Grammar, SymbolId};
-use shared::models::adaptor::candidates::Ranking;
-use shared::work::task::{Answer, Candidates, Lengths, Work};
+use grammaton::grammar::lexicon::{Lexicon, StickStrings, Strings};
+use grammaton::grammar::{Grammar, SymbolId};
+use grammaton::models::adaptor::candidates::Ranking;
+use grammaton::work::task::{Answer, Candidates, Lengths, Work};
 
 use super::plan::{self, OnShards};
 use super::shuffle::Shuffle;
@@ -131,11 +131,11 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use fleet::Inline;
-    use shared::grammar::syntax;
-    use shared::num::Noise;
-    use shared::work::engine::engine;
-    use shared::work::shard::{Shard, cut};
-    use shared::work::task::{Language, Named};
+    use grammaton::grammar::syntax;
+    use grammaton::num::Noise;
+    use grammaton::work::engine::engine;
+    use grammaton::work::shard::{Shard, cut};
+    use grammaton::work::task::{Language, Named};
 
     use super::*;
     use crate::train::spill::Kept;

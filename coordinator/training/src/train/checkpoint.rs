@@ -17,13 +17,14 @@ use anyhow::{Context, Result, bail};
 use basics::clock;
 use basics::sealed::{self, Defect, Seal};
 use basics::store::Store;
+use grammaton::data::corpus::unpack::{Packing, Unpack};
+use grammaton::grammar::Grammar;
+use grammaton::models::latent;
+use grammaton::models::tally::Tally;
+use grammaton::work::task::{ContentHash, Named};
 use serde::{Deserialize, Serialize};
-use shared::data::corpus::unpack::{Packing, Unpack};
-use shared::grammar::Grammar;
-use shared::models::latent;
-use shared::models::tally::Tally;
-use shared::work::task::{ContentHash, Named};
 
+use crate::job::keys::KeyOfJob as _;
 use crate::job::{Job, ModelKind, OutputTable};
 use crate::metrics::CheckpointStatus;
 use crate::metrics::{HeldOut, RoundMetrics, Timings};
@@ -522,7 +523,7 @@ mod as_json {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use shared::limits::{UNPACKED_ALWAYS, max_unpacked};
+    use grammaton::limits::{UNPACKED_ALWAYS, max_unpacked};
 
     use super::*;
     use crate::model::tests::small;
@@ -738,7 +739,7 @@ pub(crate) mod tests {
         let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
         let mut foreign = checkpoint(1, -1.0);
         let Some(State::Adaptor(state)) = &mut foreign.progress.to_mut().runs[0].state else { panic!() };
-        state.params.sticks[0].order[0] = shared::grammar::ParamId(99);
+        state.params.sticks[0].order[0] = grammaton::grammar::ParamId(99);
         write(&mut checkpoints, &foreign).unwrap();
         let (found, notices) = resumed(dir.path(), &origin(""));
         assert!(found.is_err() && notices[0].contains("a stick has a string it lacks"), "{notices:?}");

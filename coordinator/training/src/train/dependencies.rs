@@ -1,7 +1,7 @@
 //! Training data of a dependency model, and scores of its heads.
 //!
 //! In: sentences with tags, and heads if they are to be scored. Out: a corpus whose symbols are tags, of which every word is two
-//! tokens ([`shared::models::dmv`]); where training starts; and, with a model, the heads of other sentences or of these.
+//! tokens ([`grammaton::models::dmv`]); where training starts; and, with a model, the heads of other sentences or of these.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,29 +9,29 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use fleet::{Map, Stage};
-use shared::data::corpus::{Corpus, Format, Unit};
-use shared::data::dependency::{Document, Punctuation, Selection, Sentence, select};
-use shared::data::eval::Source;
-use shared::data::eval::dependencies::score;
-use shared::data::tags::classes;
-use shared::data::tags::families::Families;
-use shared::grammar::groups::{Estimate, Groups};
-use shared::grammar::lexicon::Lexicon;
-use shared::grammar::tree::Tree;
-use shared::grammar::{Grammar, SymbolId};
-use shared::models::decode::{Decode, Decoder};
-use shared::models::dmv::{self, Layout, harmonic, nouns};
-use shared::models::pcfg::{self, em};
-use shared::models::{Model, Params};
-use shared::num::Noise;
-use shared::work::shard::{self, DEFAULT_SHARD_SYMBOLS, SentenceShard};
-use shared::work::task::Named;
+use grammaton::data::corpus::{Corpus, Format, Unit};
+use grammaton::data::dependency::{Document, Punctuation, Selection, Sentence, select};
+use grammaton::data::eval::Source;
+use grammaton::data::eval::dependencies::score;
+use grammaton::data::tags::classes;
+use grammaton::data::tags::families::Families;
+use grammaton::grammar::groups::{Estimate, Groups};
+use grammaton::grammar::lexicon::Lexicon;
+use grammaton::grammar::tree::Tree;
+use grammaton::grammar::{Grammar, SymbolId};
+use grammaton::models::decode::{Decode, Decoder};
+use grammaton::models::dmv::{self, Layout, harmonic, nouns};
+use grammaton::models::pcfg::{self, em};
+use grammaton::models::{Model, Params};
+use grammaton::num::Noise;
+use grammaton::work::shard::{self, DEFAULT_SHARD_SYMBOLS, SentenceShard};
+use grammaton::work::task::Named;
 
 use super::held_out::split;
 use super::plan::Plan;
 use super::spill::Kept;
 use crate::input;
-use crate::job::{CorpusTable, FamiliesSource, InferenceTable, Job, Point};
+use crate::job::{CorpusTable, FamiliesSource, Inference, Job, Point};
 use crate::metrics::{AttachmentByDecoder, decoder_name};
 use crate::outcome::Heads;
 
@@ -187,17 +187,17 @@ impl Dependencies {
     }
 
     /// The counts of the harmonic start. With `jitter`, which has its noise and its size, each times e^{±size} at most.
-    pub fn harmonic(&self, inference: &InferenceTable, jitter: Option<(Noise, f64)>) -> Vec<f64> {
+    pub fn harmonic(&self, inference: &Inference, jitter: Option<(Noise, f64)>) -> Vec<f64> {
         let mut counts = harmonic::counts(self.layout, &self.trained, &inference.harmonic());
         if let Some((noise, size)) = jitter {
-            let draw = |at: usize| shared::num::special::exp(size * noise.symmetric(at as u64));
+            let draw = |at: usize| grammaton::num::special::exp(size * noise.symmetric(at as u64));
             counts.iter_mut().enumerate().for_each(|(at, count)| *count *= draw(at));
         }
         counts
     }
 
     /// The model that EM starts from there.
-    pub fn harmonic_model(&self, grammar: &Grammar, inference: &InferenceTable) -> Model {
+    pub fn harmonic_model(&self, grammar: &Grammar, inference: &Inference) -> Model {
         let lexicon = Lexicon::default();
         let groups = Groups::new(grammar, &lexicon);
         let counts = self.harmonic(inference, None);

@@ -1,15 +1,15 @@
 //! Gold of a corpus in a file of its own (`corpus.gold`).
 //!
-//! In: a file of segmented sentences, or of words with their analyses ([`shared::data::eval::alternatives`]), and the corpus. Out: the analyses of those sentences of the
+//! In: a file of segmented sentences, or of words with their analyses ([`grammaton::data::eval::alternatives`]), and the corpus. Out: the analyses of those sentences of the
 //! corpus that the file has; the others are not scored. Sentences are found by their symbols, wherever they stand. Of the two ways to read the file the one counts in which
 //! more of its lines are sentences of the corpus.
 
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use grammaton::data::corpus::{Cleaning, Corpus, Layout, Marks, Normalise, Options, Unit};
+use grammaton::data::eval::alternatives::with_analyses;
 use rustc_hash::{FxHashMap, FxHashSet};
-use shared::data::corpus::{Cleaning, Corpus, Layout, Marks, Normalise, Options, Unit};
-use shared::data::eval::alternatives::with_analyses;
 
 use super::text::{Gold, Source};
 use crate::input;

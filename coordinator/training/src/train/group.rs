@@ -5,7 +5,7 @@
 
 use anyhow::Result;
 use fleet::Inline;
-use shared::grammar::Grammar;
+use grammaton::grammar::Grammar;
 
 use super::held_out::HeldOutShards;
 use super::input::Input;

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
 use fleet::{Map, Stage};
-use shared::data::corpus::hold_out;
-use shared::models::Trained;
-use shared::models::decode::Decode;
-use shared::num::Noise;
-use shared::work::shard::Shard;
+use grammaton::data::corpus::hold_out;
+use grammaton::models::Trained;
+use grammaton::models::decode::Decode;
+use grammaton::num::Noise;
+use grammaton::work::shard::Shard;
 
 use super::plan::Plan;
 use super::spill::Kept;

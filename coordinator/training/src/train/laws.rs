@@ -13,12 +13,12 @@ use super::group::Inputs;
 use super::train;
 use crate::events::All;
 use crate::job::Job;
-use crate::job::key::Key;
-use crate::job::method::{Estimator, Model};
 use crate::metrics::{MBR_VOTE, PointSummary};
 use crate::model::parameters_sha256;
 use crate::outcome::Outcome;
 use crate::train::checkpoint::Checkpoints;
+use grammaton::settings::key::Key;
+use grammaton::settings::{Estimator, Model};
 
 const WORDS: &str = "ab abc ab\nabc ba ab\nba ba\ncab ab\nabc cab\nab ab ba\nba abc\ncab ba ab\n";
 const RULES: &str = "1 1 Sentence --> Word\n1 1 Sentence --> Word Sentence\n1 1 Word --> Stem\n1 1 Word --> Stem Suffix\n\

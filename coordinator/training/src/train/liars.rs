@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use fleet::{Compute, Fleet, FleetConfig, Inline, Listen, Map};
-use shared::grammar::ParamId;
-use shared::work::engine::{ComputeError, engine};
-use shared::work::task::{Answer, Work};
+use grammaton::grammar::ParamId;
+use grammaton::work::engine::{ComputeError, engine};
+use grammaton::work::task::{Answer, Work};
 
 use self::lies::{LIES, Lie};
 use super::group::Inputs;
@@ -16,8 +16,8 @@ use super::laws::{all, came_to_with, folder, job, parse};
 use super::train;
 use crate::events::{Observer, RunEvent};
 use crate::job::Job;
-use crate::job::method::{Estimator, Model};
 use crate::train::checkpoint::Checkpoints;
+use grammaton::settings::{Estimator, Model};
 
 mod lies;
 

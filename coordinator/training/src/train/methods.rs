@@ -1,38 +1,38 @@
 //! The methods of training: which trainer a run has, and with which settings of the job file.
 //!
 //! [`trainer`] has one line for each model and method that go together. The mathematics of a method is in its file of
-//! [`shared::train`]; its settings are read from the job here, and its state has a variant in [`State`].
+//! [`grammaton::train`]; its settings are read from the job here, and its state has a variant in [`State`].
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use anyhow::anyhow;
+use grammaton::forest::TooAmbiguous;
+use grammaton::grammar::groups::{Estimate, Groups};
+use grammaton::grammar::lexicon::Lexicon;
+use grammaton::grammar::{Grammar, ParamId};
+use grammaton::models::adaptor::hyper::Fit;
+use grammaton::models::adaptor::start::{Start as StickStart, base_weights};
+use grammaton::models::latent::Method as OfTrees;
+use grammaton::models::logistic_normal::multinomials::Unsuited;
+use grammaton::models::logistic_normal::{Multinomials, Until};
+use grammaton::models::pcfg::em;
+use grammaton::models::sampler::{Hyper, HyperPrior};
+use grammaton::num::Noise;
+use grammaton::train;
+use grammaton::train::anneal::Anneal;
+use grammaton::train::pcfg::Method as OfRules;
+use grammaton::train::pcfg_online::Method as OfSamples;
+use grammaton::train::state::StateError;
+use grammaton::train::stochastic::Schedule;
+use grammaton::train::trainer::{Read, Shards, Trainer};
+use grammaton::work::shard::Shard;
+use grammaton::work::task::Language;
 use serde::{Deserialize, Serialize};
-use shared::forest::TooAmbiguous;
-use shared::grammar::groups::{Estimate, Groups};
-use shared::grammar::lexicon::Lexicon;
-use shared::grammar::{Grammar, ParamId};
-use shared::models::adaptor::hyper::Fit;
-use shared::models::adaptor::start::{Start as StickStart, base_weights};
-use shared::models::latent::Method as OfTrees;
-use shared::models::logistic_normal::multinomials::Unsuited;
-use shared::models::logistic_normal::{Multinomials, Until};
-use shared::models::pcfg::em;
-use shared::models::sampler::{Hyper, HyperPrior};
-use shared::num::Noise;
-use shared::train;
-use shared::train::anneal::Anneal;
-use shared::train::pcfg::Method as OfRules;
-use shared::train::pcfg_online::Method as OfSamples;
-use shared::train::state::StateError;
-use shared::train::stochastic::Schedule;
-use shared::train::trainer::{Read, Shards, Trainer};
-use shared::work::shard::Shard;
-use shared::work::task::Language;
 
 use super::plan::{Basis, Plan};
-use crate::job::method::{Estimator as E, Model as M};
-use crate::job::{AdaptorPrior, Hyperparameter, InferenceTable, Selection, Start};
+use crate::job::{AdaptorPrior, Hyperparameter, Inference, Selection, Start};
+use grammaton::settings::{Estimator as E, Model as M};
 
 /// Declares the state of a run, with a variant for each method's, and how each trainer is saved.
 macro_rules! states {
@@ -159,7 +159,7 @@ pub struct Beginning<'a> {
     /// The model of the job.
     pub model: M,
     /// The point.
-    pub inference: &'a InferenceTable,
+    pub inference: &'a Inference,
     /// The number of the run within its point, from 1. It selects the run's part of the seed.
     pub restart: usize,
     /// The trees that it starts from, if the job gives any.
@@ -335,7 +335,7 @@ fn latent(plan: &Plan, beginning: &Beginning<'_>, method: OfTrees, state: Option
 }
 
 /// Schedule by which the rounds of a run read shards of sentences.
-fn schedule(inference: &InferenceTable, shards: usize, restart: usize) -> Schedule {
+fn schedule(inference: &Inference, shards: usize, restart: usize) -> Schedule {
     let schedule = Schedule {
         shards,
         sample: inference.sample_shards,
@@ -354,8 +354,8 @@ fn or_epoch(rounds: usize, schedule: &Schedule) -> usize {
 }
 
 /// A notice if a run over so many shards of sentences ends before it learns from what it read.
-pub fn notice(inference: &InferenceTable, shards: usize) -> Option<String> {
-    let InferenceTable { method, max_rounds, .. } = *inference;
+pub fn notice(inference: &Inference, shards: usize) -> Option<String> {
+    let Inference { method, max_rounds, .. } = *inference;
     if !method.is_stochastic() {
         return None;
     }
@@ -421,7 +421,7 @@ fn first(beginning: &Beginning<'_>) -> train::pcfg::Start {
 }
 
 /// How a PCFG with logistic-normal priors is trained.
-fn normal(inference: &InferenceTable) -> anyhow::Result<train::logistic_normal::Settings> {
+fn normal(inference: &Inference) -> anyhow::Result<train::logistic_normal::Settings> {
     Ok(train::logistic_normal::Settings {
         until: Until::default(),
         estimate: inference.estimate,
@@ -461,8 +461,8 @@ const ANNOTATION_TOLERANCE: f64 = 0.0;
 pub(super) const ANNOTATION_ALPHA: f64 = 0.01;
 
 /// The temperatures of a run.
-fn anneal(inference: &InferenceTable) -> Anneal {
-    let InferenceTable { anneal_from: from, anneal_to: to, anneal_rounds: rounds, .. } = *inference;
+fn anneal(inference: &Inference) -> Anneal {
+    let Inference { anneal_from: from, anneal_to: to, anneal_rounds: rounds, .. } = *inference;
     Anneal { from, to, rounds }
 }
 
@@ -491,7 +491,7 @@ fn chain_settings(beginning: &Beginning<'_>) -> train::chain::Settings {
 }
 
 /// The pseudo-counts of all parameters.
-fn alpha(plan: &Plan, inference: &InferenceTable) -> anyhow::Result<Vec<f64>> {
+fn alpha(plan: &Plan, inference: &Inference) -> anyhow::Result<Vec<f64>> {
     let language = plan.language()?;
     Ok(match inference.alpha {
         Some(alpha) => vec![alpha; language.n_params()],
@@ -512,16 +512,16 @@ mod tests {
 
     #[test]
     fn a_run_that_ends_with_its_first_rounds_is_reported() {
-        let inference = |max_rounds| InferenceTable {
+        let inference = |max_rounds| Inference {
             method: Method::Svb,
             sample_shards: 4,
             max_rounds,
-            ..InferenceTable::default()
+            ..Inference::default()
         };
         assert_eq!(notice(&inference(6), 20), None);
         let text = notice(&inference(5), 20).unwrap();
         assert!(text.contains("as the first 5 do; raise inference.max_rounds"), "{text}");
-        assert_eq!(notice(&InferenceTable { first_rounds: 4, ..inference(5) }, 20), None);
-        assert_eq!(notice(&InferenceTable { method: Method::Vb, ..inference(5) }, 20), None);
+        assert_eq!(notice(&Inference { first_rounds: 4, ..inference(5) }, 20), None);
+        assert_eq!(notice(&Inference { method: Method::Vb, ..inference(5) }, 20), None);
     }
 }

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use fleet::{Map, MapReport, Stage, Tasks};
+use grammaton::data::treebank::Treebank;
+use grammaton::grammar::ParamId;
+use grammaton::models::Model;
+use grammaton::models::decode::{Decode, Decoded, Decoder};
+use grammaton::num::Wide;
+use grammaton::train::round::Ask;
+use grammaton::train::trainer::Failure;
+use grammaton::work::shard::Shard;
+use grammaton::work::task::{Answer, Language, Named, Task, Work};
 use proto::convert::blob;
-use shared::data::treebank::Treebank;
-use shared::grammar::ParamId;
-use shared::models::Model;
-use shared::models::decode::{Decode, Decoded, Decoder};
-use shared::num::Wide;
-use shared::train::round::Ask;
-use shared::train::trainer::Failure;
-use shared::work::shard::Shard;
-use shared::work::task::{Answer, Language, Named, Task, Work};
 
 use super::spill::Kept;
 use scheduler::Needs;

@@ -6,17 +6,17 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use fleet::{Map, Stage};
+use grammaton::data::treebank::Treebank;
+use grammaton::forest::binary::Adapted;
+use grammaton::forest::build::Builder;
+use grammaton::forest::{Prepared, TooAmbiguous};
+use grammaton::grammar::ParamId;
+use grammaton::grammar::lexicon::{Lexicon, StickStrings};
+use grammaton::grammar::{Grammar, SymbolId};
+use grammaton::work::shard::DEFAULT_SHARD_SYMBOLS;
+use grammaton::work::shard::Shard;
+use grammaton::work::task::{Answer, Index, Language, Lengths, Named, Work};
 use serde::{Deserialize, Serialize};
-use shared::data::treebank::Treebank;
-use shared::forest::binary::Adapted;
-use shared::forest::build::Builder;
-use shared::forest::{Prepared, TooAmbiguous};
-use shared::grammar::ParamId;
-use shared::grammar::lexicon::{Lexicon, StickStrings};
-use shared::grammar::{Grammar, SymbolId};
-use shared::work::shard::DEFAULT_SHARD_SYMBOLS;
-use shared::work::shard::Shard;
-use shared::work::task::{Answer, Index, Language, Lengths, Named, Work};
 
 pub use super::candidates::Choice;
 use super::candidates::{self, no_strings};

@@ -8,13 +8,13 @@ use std::thread;
 
 use anyhow::{Result, anyhow};
 use fleet::{Map, Stage};
-use shared::data::corpus::Corpus;
-use shared::data::eval::segmentation::Scorer;
-use shared::grammar::tree::Tree;
-use shared::models::Model;
-use shared::models::decode::{Decode, Decoded, Decoder};
-use shared::models::tally::Tally;
-use shared::models::vote::vote;
+use grammaton::data::corpus::Corpus;
+use grammaton::data::eval::segmentation::Scorer;
+use grammaton::grammar::tree::Tree;
+use grammaton::models::Model;
+use grammaton::models::decode::{Decode, Decoded, Decoder};
+use grammaton::models::tally::Tally;
+use grammaton::models::vote::vote;
 
 use super::input::Input;
 use super::plan::Plan;

@@ -9,16 +9,16 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, ensure};
 use basics::clock;
 use fleet::{Map, Stage};
-use shared::data::corpus::Corpus;
-use shared::data::eval::chains::split_r_hat;
-use shared::data::eval::segmentation::Scorer;
-use shared::models::decode::Decoder;
-use shared::models::tally::Tally;
-use shared::models::{Model, Trained};
-use shared::num::{Noise, Wide};
-use shared::train::round::{RoundReport, Step};
-use shared::train::trainer::{Collect, Failure, Learned, Trainer};
-use shared::work::task::Language;
+use grammaton::data::corpus::Corpus;
+use grammaton::data::eval::chains::split_r_hat;
+use grammaton::data::eval::segmentation::Scorer;
+use grammaton::models::decode::Decoder;
+use grammaton::models::tally::Tally;
+use grammaton::models::{Model, Trained};
+use grammaton::num::{Noise, Wide};
+use grammaton::train::round::{RoundReport, Step};
+use grammaton::train::trainer::{Collect, Failure, Learned, Trainer};
+use grammaton::work::task::Language;
 
 use super::checkpoint_writer::CheckpointWriter;
 use super::dependencies::Dependencies;
@@ -29,7 +29,7 @@ use super::plan::{self, Basis, Plan};
 use super::start;
 use super::stopped::Stopped;
 use crate::events::{Observer, RunEvent};
-use crate::job::{self, InferenceTable, Job, Method};
+use crate::job::{self, Inference, Job, Method};
 use crate::metrics::{
     AttachmentByDecoder, ComponentMetrics, Ending, HeldOut, RoundMetrics, Scores, ScoresByDecoder,
     decoder_name, traces,
@@ -58,7 +58,7 @@ struct Active<'a> {
     point: usize,
     /// Training data of the point's group.
     of: &'a Prepared<'a>,
-    inference: &'a InferenceTable,
+    inference: &'a Inference,
     trainer: Box<dyn methods::Run>,
     converged: bool,
     /// The best measurement on held-out sentences, and the state that gave it.
@@ -595,7 +595,7 @@ fn improbable(fleet: &dyn Map, plan: &Plan, shard: usize, weights: &[Wide]) -> R
 }
 
 /// The counts of the harmonic start, for methods without chains; with jitter in all runs of a point but the first.
-fn harmonic(input: &Input, inference: &InferenceTable, restart: usize) -> Option<GivenTrees> {
+fn harmonic(input: &Input, inference: &Inference, restart: usize) -> Option<GivenTrees> {
     let dependencies = input.dependencies().filter(|_| inference.start == job::Start::Harmonic)?;
     let noise = Noise::new(inference.seed, restart as u64);
     let jitter = (restart > 1).then_some((noise, inference.jitter));
@@ -604,8 +604,8 @@ fn harmonic(input: &Input, inference: &InferenceTable, restart: usize) -> Option
 }
 
 /// Whether the samples of a round are kept: those after the burn-in, so many rounds apart, the last one among them.
-fn keeps(inference: &InferenceTable, round: usize) -> bool {
-    let InferenceTable { max_rounds, burn_in, keep_every, .. } = *inference;
+fn keeps(inference: &Inference, round: usize) -> bool {
+    let Inference { max_rounds, burn_in, keep_every, .. } = *inference;
     inference.method.is_sampler()
         && round as f64 > burn_in * max_rounds as f64
         && (max_rounds - round).is_multiple_of(keep_every)
@@ -636,7 +636,7 @@ impl Active<'_> {
 
     /// Why it has ended, if it has.
     fn ending(&self) -> Option<Ending> {
-        let InferenceTable { max_rounds, patience, .. } = *self.inference;
+        let Inference { max_rounds, patience, .. } = *self.inference;
         if self.converged {
             Some(Ending::Converged)
         } else if patience > 0 && self.waited >= patience {

@@ -14,13 +14,13 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use grammaton::grammar::SymbolId;
+use grammaton::work::task::StringCounts;
 use parking_lot::Mutex;
 use prost::bytes::{Buf as _, BufMut as _};
 use prost::encoding::{decode_varint, encode_varint};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHasher};
-use shared::grammar::SymbolId;
-use shared::work::task::StringCounts;
 
 /// Runs of strings that are summed each by itself: as many as are needed for one of them to be small when all are large.
 const PARTITIONS: usize = 1024;
@@ -197,8 +197,8 @@ fn put_varint(number: u32, buffer: &mut Vec<u8>) {
 mod tests {
     use std::collections::BTreeMap;
 
-    use shared::models::adaptor::candidates::Ranking;
-    use shared::num::Noise;
+    use grammaton::models::adaptor::candidates::Ranking;
+    use grammaton::num::Noise;
 
     use super::*;
 

@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use anyhow::{Context, Result, ensure};
 use bincode::config::legacy;
+use grammaton::work::task::{ContentHash, Named};
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use shared::work::task::{ContentHash, Named};
 use tempfile::TempDir;
 
 /// Store of values of any size.

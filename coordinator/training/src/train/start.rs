@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow, ensure};
 use fleet::{Map, Stage};
-use shared::models::Params;
-use shared::models::decode::{Decode, Decoder};
-use shared::models::pcfg::trees;
-use shared::work::shard::Shard;
-use shared::work::task::{Answer, Language, Named, Work};
+use grammaton::models::Params;
+use grammaton::models::decode::{Decode, Decoder};
+use grammaton::models::pcfg::trees;
+use grammaton::work::shard::Shard;
+use grammaton::work::task::{Answer, Language, Named, Work};
 
 use super::input::{Given, Input, StringSource};
 use super::methods::GivenTrees;

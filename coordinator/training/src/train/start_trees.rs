@@ -5,11 +5,11 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result, anyhow, ensure};
-use shared::grammar::Grammar;
-use shared::grammar::lexicon::Lexicon;
-use shared::grammar::tree::{Node, Tree};
-use shared::models::pcfg::trees::Derivations;
-use shared::work::shard::Shard;
+use grammaton::grammar::Grammar;
+use grammaton::grammar::lexicon::Lexicon;
+use grammaton::grammar::tree::{Node, Tree};
+use grammaton::models::pcfg::trees::Derivations;
+use grammaton::work::shard::Shard;
 
 use super::text::{Text, described};
 use crate::input;
@@ -103,7 +103,7 @@ fn without_customers(grammar: &Grammar, tree: Tree) -> Tree {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shared::grammar::syntax;
+    use grammaton::grammar::syntax;
 
     #[test]
     fn numbers_of_customers_are_dropped_where_the_grammar_lacks_the_label() {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use fleet::{FleetError, Map, MapReport, Stage, Tasks};
+use grammaton::work::task::{Answer, ContentHash};
 use scheduler::Failure;
-use shared::work::task::{Answer, ContentHash};
 
 use crate::events::{Observer, RunEvent};
 

@@ -5,12 +5,12 @@
 
 use anyhow::Result;
 use fleet::{Map, Stage};
-use shared::data::corpus::{Analyses, Corpus};
-use shared::data::eval::segmentation::Scorer;
-use shared::grammar::{Grammar, SymbolId};
-use shared::models::decode::Decode;
-use shared::models::{Model, Trained};
-use shared::work::shard::{self, DEFAULT_SHARD_SYMBOLS};
+use grammaton::data::corpus::{Analyses, Corpus};
+use grammaton::data::eval::segmentation::Scorer;
+use grammaton::grammar::{Grammar, SymbolId};
+use grammaton::models::decode::Decode;
+use grammaton::models::{Model, Trained};
+use grammaton::work::shard::{self, DEFAULT_SHARD_SYMBOLS};
 
 use super::held_out::HeldOutShards;
 use super::plan::Plan;

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
+use grammaton::data::Sentence;
+use grammaton::data::corpus::read::End;
+use grammaton::data::corpus::{Analyses, Corpus, Format, Notice, Options, Unit};
+use grammaton::work::shard::SentenceShard;
+use grammaton::work::shard::Shard;
+use grammaton::work::task::{ContentHash, Named};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
-use shared::data::Sentence;
-use shared::data::corpus::read::End;
-use shared::data::corpus::{Analyses, Corpus, Format, Notice, Options, Unit};
-use shared::work::shard::SentenceShard;
-use shared::work::shard::Shard;
-use shared::work::task::{ContentHash, Named};
 
 use super::spill::{Kept, SpillStore};
 use crate::input;
@@ -334,8 +334,8 @@ impl Block {
 mod tests {
     use std::fs;
 
-    use shared::grammar::SymbolId;
-    use shared::work::shard;
+    use grammaton::grammar::SymbolId;
+    use grammaton::work::shard;
 
     use super::*;
 

@@ -4,29 +4,29 @@
 use std::sync::Arc;
 
 use fleet::{Compute, FleetError, Inline, Map, MapReport, Stage, Tasks, engine};
+use grammaton::forest::Prepared;
+use grammaton::grammar::groups::Groups;
+use grammaton::grammar::{ParamId, SymbolId};
+use grammaton::models::decode::{Decode, decode};
+use grammaton::models::latent;
+use grammaton::models::latent::layout::Layout;
+use grammaton::models::pcfg::{map_em, vb};
+use grammaton::models::{self, Params, Trained};
+use grammaton::work::shard::Shard;
+use grammaton::work::task::{Answer, ContentHash, ShardState, Task, Work};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
-use shared::forest::Prepared;
-use shared::grammar::groups::Groups;
-use shared::grammar::{ParamId, SymbolId};
-use shared::models::decode::{Decode, decode};
-use shared::models::latent;
-use shared::models::latent::layout::Layout;
-use shared::models::pcfg::{map_em, vb};
-use shared::models::{self, Params, Trained};
-use shared::work::shard::Shard;
-use shared::work::task::{Answer, ContentHash, ShardState, Task, Work};
 
 use super::group::Inputs;
 use super::laws::{all, folder, job, parse};
 use super::train;
 use crate::events::All;
 use crate::job::Job;
-use crate::job::method::{Estimator, Model};
 use crate::outcome::Outcome;
 use crate::train::checkpoint::Checkpoints;
 use crate::train::methods::ANNOTATION_ALPHA;
 use crate::train::spill::Kept;
+use grammaton::settings::{Estimator, Model};
 
 /// Which parameters a method writes after round k.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fleet::{FleetError, Inline, Map, MapReport, Mismatch, Stage, Tasks};
-use shared::work::lease::TaskIndex;
-use shared::work::task::Answer;
+use grammaton::work::lease::TaskIndex;
+use grammaton::work::task::Answer;
 
 use super::group::Inputs;
 use super::laws::{all, came_to_with, folder, job, parse};

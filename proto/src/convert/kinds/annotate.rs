@@ -1,11 +1,11 @@
 //! Passes over trees whose labels have subtypes.
 
-use shared::data::treebank::RuleId;
-use shared::limits::is_count;
-use shared::models::latent::layout::MAX_SUBTYPES;
-use shared::models::latent::{self, Layout, Weights};
-use shared::work::shard::Shard;
-use shared::work::task::{Annotate, Annotated, Named, Pass, ShardState};
+use grammaton::data::treebank::RuleId;
+use grammaton::limits::is_count;
+use grammaton::models::latent::layout::MAX_SUBTYPES;
+use grammaton::models::latent::{self, Layout, Weights};
+use grammaton::work::shard::Shard;
+use grammaton::work::task::{Annotate, Annotated, Named, Pass, ShardState};
 
 use crate::convert::sizes::{DOUBLE, FLOAT, VARINT};
 use crate::convert::{

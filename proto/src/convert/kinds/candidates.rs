@@ -1,8 +1,8 @@
 //! Candidate strings of sentences.
 
-use shared::grammar::SymbolId;
-use shared::limits::is_count;
-use shared::work::task::{Candidates, Lengths, StringCounts};
+use grammaton::grammar::SymbolId;
+use grammaton::limits::is_count;
+use grammaton::work::task::{Candidates, Lengths, StringCounts};
 
 use crate::convert::checks::{adapted, at_most, substrings, terminals, uses};
 use crate::convert::items::Items;

@@ -1,8 +1,8 @@
 //! Passes of collapsed variational Bayes.
 
-use shared::num::Wide;
-use shared::work::shard::Shard;
-use shared::work::task::{Collapse, Collapsed, Expectation, Named, ShardState};
+use grammaton::num::Wide;
+use grammaton::work::shard::Shard;
+use grammaton::work::task::{Collapse, Collapsed, Expectation, Named, ShardState};
 
 use super::expect;
 use crate::convert::items::{Items, n_occurrences};

@@ -1,6 +1,6 @@
 //! Strings that the lexicon lacks and some sentence needs for a derivation.
 
-use shared::work::task::Missing;
+use grammaton::work::task::Missing;
 
 use crate::convert::checks::{adapted, substrings, terminals};
 use crate::convert::items::Items;

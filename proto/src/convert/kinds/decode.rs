@@ -1,7 +1,7 @@
 //! Best analyses of sentences.
 
-use shared::grammar::{Grammar, SymbolId};
-use shared::models::decode::{Decode, Decoded, Decoder};
+use grammaton::grammar::{Grammar, SymbolId};
+use grammaton::models::decode::{Decode, Decoded, Decoder};
 
 use crate::convert::checks::{self, Trees, nonterminals, whole};
 use crate::convert::items::{Items, sentences};

@@ -1,8 +1,8 @@
 //! Inside–outside: weights and expected counts.
 
-use shared::limits::is_count;
-use shared::num::Wide;
-use shared::work::task::{Expectation, Language, ShardWeights};
+use grammaton::limits::is_count;
+use grammaton::num::Wide;
+use grammaton::work::task::{Expectation, Language, ShardWeights};
 
 use crate::convert::checks::{missing, uses};
 use crate::convert::items::Items;

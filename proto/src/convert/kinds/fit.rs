@@ -3,14 +3,14 @@
 //! Numbers of all multinomials are packed fields, one multinomial after the other. A symmetric matrix travels as its
 //! lower triangle; the receiver derives its factors again, to the same bits.
 
-use shared::grammar::Grammar;
-use shared::limits::is_count;
-use shared::models::dmv::Side;
-use shared::models::dmv::constraint::{ArcClass, Component, Constraints};
-use shared::models::logistic_normal::multinomials::MAX_OUTCOMES;
-use shared::models::logistic_normal::{Moments, Multinomials, Part, Prior, Statistics, Until};
-use shared::train::mixture::MAX_COMPONENTS;
-use shared::work::task::{Fit, Fitted, Weighted};
+use grammaton::grammar::Grammar;
+use grammaton::limits::is_count;
+use grammaton::models::dmv::Side;
+use grammaton::models::dmv::constraint::{ArcClass, Component, Constraints};
+use grammaton::models::logistic_normal::multinomials::MAX_OUTCOMES;
+use grammaton::models::logistic_normal::{Moments, Multinomials, Part, Prior, Statistics, Until};
+use grammaton::train::mixture::MAX_COMPONENTS;
+use grammaton::work::task::{Fit, Fitted, Weighted};
 
 use crate::convert::checks::at_most;
 use crate::convert::items::{Items, n_occurrences};

@@ -1,6 +1,6 @@
 //! The parameters that a shard touches.
 
-use shared::work::task::Index;
+use grammaton::work::task::Index;
 
 use crate::convert::items::Items;
 use crate::convert::sizes::VARINT;

@@ -1,9 +1,9 @@
 //! Trees drawn for sentences.
 
-use shared::grammar::SymbolId;
-use shared::limits::is_count;
-use shared::models::tally::Analysis;
-use shared::work::task::{Sample, Sampled};
+use grammaton::grammar::SymbolId;
+use grammaton::limits::is_count;
+use grammaton::models::tally::Analysis;
+use grammaton::work::task::{Sample, Sampled};
 
 use crate::convert::checks::{self, Trees, missing, nonterminals, uses, whole};
 use crate::convert::items::{Items, n_occurrences, sentences};

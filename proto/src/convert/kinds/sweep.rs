@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use shared::grammar::SymbolId;
-use shared::grammar::expansions::Expansions;
-use shared::models::sampler::state::{Choice, Derived};
-use shared::models::sampler::{HyperPrior, Moves, Settings, State, Uses};
-use shared::models::tally::Analysis;
-use shared::work::task::{ChainFrom, Chained, Named, ShardState, Sweeping, Sweeps};
+use grammaton::grammar::SymbolId;
+use grammaton::grammar::expansions::Expansions;
+use grammaton::models::sampler::state::{Choice, Derived};
+use grammaton::models::sampler::{HyperPrior, Moves, Settings, State, Uses};
+use grammaton::models::tally::Analysis;
+use grammaton::work::task::{ChainFrom, Chained, Named, ShardState, Sweeping, Sweeps};
 
 use crate::convert::checks::{adapted, at_most, most_nodes, nonterminals};
 use crate::convert::items::{Items, n_occurrences, sentences};

@@ -8,7 +8,7 @@ pub type Values<'a> = [(&'a str, Option<f64>)];
 /// A sentence on the values of `score` that are below the best of the baselines, each named as in "that of …"; `None` if no value is.
 ///
 /// ```
-/// use shared::data::eval::baseline::below;
+/// use grammaton::data::eval::baseline::below;
 ///
 /// let found = [("mbr", Some(0.5)), ("viterbi", Some(0.25)), ("vote", None)];
 /// let baselines = [("every symbol as a segment", Some(0.3)), ("every sentence as a segment", Some(0.1))];

@@ -27,8 +27,8 @@ pub const ANY: &str = "any";
 ///
 /// ```
 /// let tags = ["NN", "VBZ", "VBD"].map(str::to_owned);
-/// assert_eq!(shared::data::tags::classes::among(&tags, &["verb".to_owned()], "roots")?, [false, true, true]);
-/// # Ok::<(), shared::data::tags::classes::UnknownTags>(())
+/// assert_eq!(grammaton::data::tags::classes::among(&tags, &["verb".to_owned()], "roots")?, [false, true, true]);
+/// # Ok::<(), grammaton::data::tags::classes::UnknownTags>(())
 /// ```
 pub fn among(tags: &[String], named: &[String], what: &str) -> Result<Vec<bool>, UnknownTags> {
     let classes = classes();

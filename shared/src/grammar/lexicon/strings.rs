@@ -17,8 +17,8 @@ use crate::grammar::SymbolId;
 /// A list of strings of symbols.
 ///
 /// ```
-/// use shared::grammar::SymbolId;
-/// use shared::grammar::lexicon::Strings;
+/// use grammaton::grammar::SymbolId;
+/// use grammaton::grammar::lexicon::Strings;
 ///
 /// let strings: Strings = [vec![SymbolId(3)], vec![SymbolId(4), SymbolId(3)]].iter().collect();
 /// assert_eq!(strings.len(), 2);

@@ -101,13 +101,13 @@ impl Component {
     /// [`UnknownTags`] for a list that names none of `tags`.
     ///
     /// ```
-    /// use shared::models::dmv::constraint::Component;
+    /// use grammaton::models::dmv::constraint::Component;
     ///
     /// let short = Component::built_in("short-dep").expect("it is");
     /// let constraint = short.resolve(&["NOUN".to_owned(), "VERB".to_owned()])?;
     /// let sentence = constraint.on(&[0, 1, 0, 0, 0, 0]);
     /// assert!(sentence.allows(0, 6) && sentence.allows(2, 6) && !sentence.allows(1, 6));
-    /// # Ok::<(), shared::data::tags::classes::UnknownTags>(())
+    /// # Ok::<(), grammaton::data::tags::classes::UnknownTags>(())
     /// ```
     pub fn resolve(&self, tags: &[String]) -> Result<Constraint, UnknownTags> {
         let n = tags.len();

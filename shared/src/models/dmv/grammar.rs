@@ -49,10 +49,10 @@ pub enum BadTags {
 /// The DMV of `tags`, all pseudo-counts 1; [`super::Layout`] says where its parameters are.
 ///
 /// ```
-/// let made = shared::models::dmv::grammar(&["NN".to_owned(), "VB".to_owned()])?;
+/// let made = grammaton::models::dmv::grammar(&["NN".to_owned(), "VB".to_owned()])?;
 /// assert_eq!(made.rules.len(), 2 + 4 * (4 + 2));
-/// assert!(shared::grammar::syntax::print(&made).contains("1 1 NN.R.more --> NN.R.rest VB.L VB.R\n"));
-/// # Ok::<(), shared::models::dmv::grammar::BadTags>(())
+/// assert!(grammaton::grammar::syntax::print(&made).contains("1 1 NN.R.more --> NN.R.rest VB.L VB.R\n"));
+/// # Ok::<(), grammaton::models::dmv::grammar::BadTags>(())
 /// ```
 ///
 /// # Errors

@@ -168,7 +168,7 @@ pub fn heads(tree: &Tree) -> Result<(Vec<String>, Vec<u32>), NotDependencies> {
 /// [`NotProjective`] if they are not a tree with one root and without crossing arcs.
 ///
 /// ```
-/// use shared::models::dmv::heads::{heads, tree};
+/// use grammaton::models::dmv::heads::{heads, tree};
 ///
 /// let tags: Vec<String> = ["DT", "NN"].map(str::to_owned).to_vec();
 /// let made = tree(&tags, &[2, 0])?;
@@ -177,7 +177,7 @@ pub fn heads(tree: &Tree) -> Result<(Vec<String>, Vec<u32>), NotDependencies> {
 ///     "(S (NN.L (NN.L.more (DT.L DT<) (DT.R DT>) (NN.L.rest NN<))) (NN.R NN>))"
 /// );
 /// assert_eq!(heads(&made), Ok((tags, vec![2, 0])));
-/// # Ok::<(), shared::models::dmv::heads::NotProjective>(())
+/// # Ok::<(), grammaton::models::dmv::heads::NotProjective>(())
 /// ```
 pub fn tree(tags: &[String], heads: &[u32]) -> Result<Tree, NotProjective> {
     check(tags.len(), heads)?;

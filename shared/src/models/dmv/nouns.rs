@@ -37,11 +37,11 @@ const PHRASE: &str = ".phrase";
 ///
 /// ```
 /// let tags = ["NN", "VB"].map(str::to_owned);
-/// let made = shared::models::dmv::nouns::grammar(&tags, &[true, false], 0.5)?;
-/// let printed = shared::grammar::syntax::print(&made);
+/// let made = grammaton::models::dmv::nouns::grammar(&tags, &[true, false], 0.5)?;
+/// let printed = grammaton::grammar::syntax::print(&made);
 /// assert!(printed.contains("0.5 1 VB.L.more --> NN.phrase VB.L.rest\n"));
 /// assert!(printed.contains("NN.phrase --> NN.L NN.R\n"));
-/// # Ok::<(), shared::models::dmv::grammar::BadTags>(())
+/// # Ok::<(), grammaton::models::dmv::grammar::BadTags>(())
 /// ```
 ///
 /// # Errors
@@ -112,9 +112,9 @@ pub fn tokens(grammar: &Grammar, tags: &[u32]) -> Vec<SymbolId> {
 ///
 /// ```
 /// let tree = "(S (NN.phrase (NN.L (NN.L.more (DT.L DT<) (DT.R DT>) (NN.L.rest NN<))) (NN.R NN>)))";
-/// let tree = shared::grammar::tree::Tree::parse(tree).expect("a tree");
-/// assert_eq!(shared::models::dmv::nouns::heads(&tree)?, (["DT", "NN"].map(str::to_owned).to_vec(), vec![2, 0]));
-/// # Ok::<(), shared::models::dmv::heads::NotDependencies>(())
+/// let tree = grammaton::grammar::tree::Tree::parse(tree).expect("a tree");
+/// assert_eq!(grammaton::models::dmv::nouns::heads(&tree)?, (["DT", "NN"].map(str::to_owned).to_vec(), vec![2, 0]));
+/// # Ok::<(), grammaton::models::dmv::heads::NotDependencies>(())
 /// ```
 pub fn heads(tree: &Tree) -> Result<(Vec<String>, Vec<u32>), NotDependencies> {
     let mut nodes: Vec<Node> = Vec::new();

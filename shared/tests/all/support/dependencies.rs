@@ -2,22 +2,22 @@
 
 use std::sync::Arc;
 
-use shared::forest::Forest;
-use shared::forest::Prepared;
-use shared::forest::binary::Adapted;
-use shared::forest::build::Builder;
-use shared::forest::inside::{Scratch, Weights, real};
-use shared::grammar::ParamId;
-use shared::grammar::groups::Groups;
-use shared::grammar::lexicon::Lexicon;
-use shared::models::dmv::{Event, Layout, Side, Valence, decode, grammar};
-use shared::num::{Noise, Wide};
-use shared::train::anneal::Anneal;
-use shared::train::pcfg::{Method, Settings, Start, Trainer};
-use shared::train::round::Step;
-use shared::train::trainer::{self, Collect};
-use shared::work::engine::Engine;
-use shared::work::task::{Answer, Work};
+use grammaton::forest::Forest;
+use grammaton::forest::Prepared;
+use grammaton::forest::binary::Adapted;
+use grammaton::forest::build::Builder;
+use grammaton::forest::inside::{Scratch, Weights, real};
+use grammaton::grammar::ParamId;
+use grammaton::grammar::groups::Groups;
+use grammaton::grammar::lexicon::Lexicon;
+use grammaton::models::dmv::{Event, Layout, Side, Valence, decode, grammar};
+use grammaton::num::{Noise, Wide};
+use grammaton::train::anneal::Anneal;
+use grammaton::train::pcfg::{Method, Settings, Start, Trainer};
+use grammaton::train::round::Step;
+use grammaton::train::trainer::{self, Collect};
+use grammaton::work::engine::Engine;
+use grammaton::work::task::{Answer, Work};
 
 use super::Run;
 
@@ -114,7 +114,7 @@ impl Training {
 
 /// Counts summed by kind of event: roots, stops, continuations without and with a child, attachments.
 pub fn sums(layout: Layout, counts: &[f64]) -> [f64; 5] {
-    use shared::models::dmv::Valence::{HasChild, NoChild};
+    use grammaton::models::dmv::Valence::{HasChild, NoChild};
     let mut sums = [0.0; 5];
     for event in layout.events() {
         let kind = match event {

@@ -3,22 +3,22 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use shared::data::Sentence;
-use shared::data::treebank::{Classes, Treebank};
-use shared::grammar::groups::Groups;
-use shared::grammar::lexicon::{Lexicon, StickStrings, Strings};
-use shared::grammar::tree::Tree;
-use shared::grammar::{Grammar, SymbolId};
-use shared::models::decode::{Decode, Decoder};
-use shared::models::dmv;
-use shared::models::dmv::constraint::Component;
-use shared::models::latent;
-use shared::models::logistic_normal::{Multinomials, Prior, Until};
-use shared::models::sampler::{Hyper, HyperPrior, Settings};
-use shared::num::Wide;
-use shared::work::engine::Engine;
-use shared::work::shard::Shard;
-use shared::work::task::{
+use grammaton::data::Sentence;
+use grammaton::data::treebank::{Classes, Treebank};
+use grammaton::grammar::groups::Groups;
+use grammaton::grammar::lexicon::{Lexicon, StickStrings, Strings};
+use grammaton::grammar::tree::Tree;
+use grammaton::grammar::{Grammar, SymbolId};
+use grammaton::models::decode::{Decode, Decoder};
+use grammaton::models::dmv;
+use grammaton::models::dmv::constraint::Component;
+use grammaton::models::latent;
+use grammaton::models::logistic_normal::{Multinomials, Prior, Until};
+use grammaton::models::sampler::{Hyper, HyperPrior, Settings};
+use grammaton::num::Wide;
+use grammaton::work::engine::Engine;
+use grammaton::work::shard::Shard;
+use grammaton::work::task::{
     Annotate, Answer, ChainFrom, Collapse, Fit, Language, Lengths, Named, Pass, Sample, Sweeps, Task,
     Weighted, Work,
 };

@@ -1,8 +1,8 @@
 //! The E-step of a sentence with logistic-normal priors as in JDageem, in plain loops: each of λ, ζ, ν, ζ at its optimum given the others, then
 //! a parse, until the bound changes by less than the tolerance. With nothing of the code under test.
 
-use shared::models::logistic_normal::{Prior, Until};
-use shared::num::special::{exp, ln};
+use grammaton::models::logistic_normal::{Prior, Until};
+use grammaton::num::special::{exp, ln};
 
 /// A⁻¹ and |A| by Gauss–Jordan elimination. `[n, n]`
 pub fn inverse(matrix: &[f64], n: usize) -> (Vec<f64>, f64) {
@@ -126,7 +126,7 @@ impl Posterior {
 }
 
 /// The bound of a sentence that uses all of the priors' multinomials; `parse` as for
-/// [`shared::models::logistic_normal::SentenceFitter::fit`].
+/// [`grammaton::models::logistic_normal::SentenceFitter::fit`].
 pub fn bound(priors: &[&Prior], until: Until, mut parse: impl FnMut(&[f64], &mut [f64]) -> f64) -> f64 {
     let mut posteriors: Vec<Posterior> = priors.iter().map(|prior| Posterior::new(prior)).collect();
     let mut weights: Vec<f64> = priors.iter().flat_map(|prior| prior.mean()).copied().collect();

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use shared::data::Sentence;
-use shared::forest::Prepared;
-use shared::grammar::ParamId;
-use shared::grammar::{Grammar, RuleId, SymbolId};
-use shared::models::sampler::state::{Choice, Table, TableId};
-use shared::models::sampler::{Hyper, Items, start};
+use grammaton::data::Sentence;
+use grammaton::forest::Prepared;
+use grammaton::grammar::ParamId;
+use grammaton::grammar::{Grammar, RuleId, SymbolId};
+use grammaton::models::sampler::state::{Choice, Table, TableId};
+use grammaton::models::sampler::{Hyper, Items, start};
 
 use super::tokens;
 

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use grammaton::num::Noise;
 use grammaton_tests::cluster::worker_command;
 use grammaton_tests::lan::Lan;
 use grammaton_tests::{Process, clock};
-use shared::num::Noise;
 
 pub const HOSTS: usize = 4;
 pub const TOKEN: &str = "a-token-of-the-soak";

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use shared::grammar::Grammar;
-use shared::grammar::syntax;
-use shared::num::Noise;
+use grammaton::grammar::Grammar;
+use grammaton::grammar::syntax;
+use grammaton::num::Noise;
 
 /// The words, most frequent first.
 const WORDS: u64 = 20_000;

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 use basics::streams;
-use shared::data::dependency::{Punctuation, Sentence, Tags};
-use shared::data::eval::Source;
-use shared::data::eval::dependencies::{Attachment, ByLength, Comparison, compare, score};
+use grammaton::data::dependency::{Punctuation, Sentence, Tags};
+use grammaton::data::eval::Source;
+use grammaton::data::eval::dependencies::{Attachment, ByLength, Comparison, compare, score};
 use training::baselines;
 use training::input;
 use training::metrics::score_text;

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 use basics::streams;
-use shared::data::dependency::{Punctuation, Tags, select};
-use shared::grammar::SymbolId;
-use shared::grammar::tree::Tree;
-use shared::models::Model;
-use shared::models::decode::Decoder;
-use shared::models::dmv::{self, nouns};
+use grammaton::data::dependency::{Punctuation, Tags, select};
+use grammaton::grammar::SymbolId;
+use grammaton::grammar::tree::Tree;
+use grammaton::models::Model;
+use grammaton::models::decode::Decoder;
+use grammaton::models::dmv::{self, nouns};
 use training::decoding::Decoding;
 use training::input;
 

@@ -2,10 +2,10 @@
 
 use anyhow::{Result, bail};
 use basics::streams;
+use grammaton::data::corpus::{Corpus, Format, Options, Unit};
+use grammaton::data::treebank::brackets;
+use grammaton::models::latent::parse::{Decoder, Model, Parse, Parser, THRESHOLD};
 use rayon::prelude::*;
-use shared::data::corpus::{Corpus, Format, Options, Unit};
-use shared::data::treebank::brackets;
-use shared::models::latent::parse::{Decoder, Model, Parse, Parser, THRESHOLD};
 use training::input;
 
 use super::{Args, BATCH, DecoderName, Printer};

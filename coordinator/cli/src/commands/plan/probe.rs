@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use grammaton::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
+use grammaton::work::task::{Answer, Task};
 use prost::Message as _;
 use prost::bytes::Bytes;
 use proto::convert::blob::{self, Blob};
@@ -17,8 +19,6 @@ use proto::cpu_time;
 use proto::payload::{self, Assembly, MAX_PAYLOAD, Progress as Payload};
 use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker};
 use serde::Serialize;
-use shared::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
-use shared::work::task::{Answer, Task};
 
 use basics::clock;
 use fleet::forecast::{Load, Message, TaskLoad};

@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use grammaton::data::corpus::Unit;
 use segment::keys::Keys;
-use shared::data::corpus::Unit;
 
 use crate::commands::eval::unit_parser;
 

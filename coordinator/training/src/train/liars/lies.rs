@@ -1,8 +1,8 @@
 //! Lies of workers, for tests in one process and over gRPC.
 
-use shared::grammar::ParamId;
-use shared::work::engine::ComputeError;
-use shared::work::task::{Answer, Fitted, Task};
+use grammaton::grammar::ParamId;
+use grammaton::work::engine::ComputeError;
+use grammaton::work::task::{Answer, Fitted, Task};
 
 /// A lie about an answer to a task.
 pub type Lie = fn(&Task, Answer) -> Result<Answer, ComputeError>;

@@ -6,20 +6,87 @@
 use std::fmt;
 use std::ops::Bound;
 
-use basics::human;
 use serde::de::{Deserializer, Visitor};
 use serde::{Deserialize, forward_to_deserialize_any};
 
+use super::Inference;
 use super::method::{Estimator, Model, ModelKind, Readers};
-use super::{CorpusTable, InferenceTable, ModelTable, OutputTable, Point};
+use crate::grammar::auto::Auto;
+
+/// Declares a table: a struct that serde reads, its defaults, and its keys.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! table {
+    (
+        $(#[$doc:meta])* $name:ident = $table:literal;
+        $( $(#[doc = $help:literal])+ $key:ident: $type:ty = $default:expr, $rules:expr; )+
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Debug, serde::Serialize, serde::Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct $name {
+            $( $(#[doc = $help])+ pub $key: $type, )+
+        }
+
+        impl Default for $name {
+            fn default() -> $name {
+                $name { $( $key: $default, )+ }
+            }
+        }
+
+        impl $name {
+            /// Its keys, in the order of the reference.
+            pub fn keys() -> Vec<$crate::settings::key::Key> {
+                vec![ $( $rules.named($table, stringify!($key), &[$($help),+], $crate::settings::key::values_of::<$type>()), )+ ]
+            }
+        }
+    };
+}
+
+/// What a job has besides its method, as far as it decides which keys have an effect.
+pub trait Facts {
+    /// The model.
+    fn model(&self) -> Model;
+
+    /// Whether it has held-out sentences,
+    fn is_held_out(&self) -> bool {
+        false
+    }
+
+    /// and whether these are a share of its corpus.
+    fn is_split(&self) -> bool {
+        false
+    }
+
+    /// Whether several grammars vote.
+    fn has_voters(&self) -> bool {
+        false
+    }
+
+    /// Whether one of its grammars is made from the corpus and such a one.
+    fn has_grammar(&self, _is: fn(Auto) -> bool) -> bool {
+        false
+    }
+
+    /// Whether its symbols stand between spaces.
+    fn has_tokens(&self) -> bool {
+        false
+    }
+}
+
+impl Facts for Model {
+    fn model(&self) -> Model {
+        *self
+    }
+}
 
 /// A condition on other keys, without which a key has no effect.
 #[derive(Clone, Copy)]
 pub struct Need {
     /// The condition, as a phrase after "with".
     pub text: &'static str,
-    /// Whether the condition holds for a job at a point.
-    pub holds: fn(&super::Job, &InferenceTable) -> bool,
+    /// Whether the condition holds for a job with these settings.
+    pub holds: fn(&dyn Facts, &Inference) -> bool,
 }
 
 /// Range of the numbers of a key.
@@ -49,7 +116,7 @@ impl ContainsNumber for (Bound<f64>, Bound<f64>) {
 
 impl fmt::Display for Range {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [low, high] = [self.low, self.high].map(|bound| bound.map(human::exact));
+        let [low, high] = [self.low, self.high].map(|bound| bound.map(exact));
         match (low, high) {
             (Bound::Included(low), Bound::Included(high)) => write!(out, "from {low} to {high}"),
             (Bound::Included(low), Bound::Excluded(high)) => write!(out, "{low} or more and below {high}"),
@@ -58,6 +125,14 @@ impl fmt::Display for Range {
             (Bound::Included(low), Bound::Unbounded) => write!(out, "{low} or more"),
             _ => write!(out, "any number"),
         }
+    }
+}
+
+/// A number with all its digits, short where it is very large or small.
+pub fn exact(number: f64) -> String {
+    match number.abs() {
+        size if size != 0.0 && size.is_finite() && !(1e-7..1e16).contains(&size) => format!("{number:e}"),
+        _ => number.to_string(),
     }
 }
 
@@ -83,7 +158,7 @@ pub struct Key {
     /// Defaults of some kinds of model in place of the general one, as TOML.
     pub defaults: &'static [(ModelKind, &'static str)],
     /// Whether it acts before the rounds: points that differ in it are then prepared apart.
-    pub prepares: fn(Model, &InferenceTable) -> bool,
+    pub prepares: fn(Model, &Inference) -> bool,
     /// Properties of its value as a path; `None` if the value is no path.
     pub path: Option<PathOf>,
 }
@@ -95,13 +170,6 @@ pub struct PathOf {
     pub is_read: bool,
     /// Whether a value is a keyword and not a path.
     pub is_word: fn(&str) -> bool,
-}
-
-impl PathOf {
-    /// Whether a value is a path to a file or folder of this machine.
-    pub fn is_local(&self, value: &str) -> bool {
-        !value.is_empty() && !(self.is_word)(value) && !basics::store::is_url(value)
-    }
 }
 
 /// Declaration of a key in a table, besides name, type, help and default.
@@ -174,7 +242,7 @@ impl Rules {
     }
 
     /// Declares that the key has an effect before the rounds if `when` holds.
-    pub fn prepares(mut self, when: fn(Model, &InferenceTable) -> bool) -> Rules {
+    pub fn prepares(mut self, when: fn(Model, &Inference) -> bool) -> Rules {
         self.0.prepares = when;
         self
     }
@@ -207,43 +275,6 @@ impl Key {
     /// Whether the model with that estimator reads it.
     pub fn is_read_by(&self, model: Model, estimator: Estimator) -> bool {
         self.readers.iter().any(|(models, by)| models.contains(&model) && by.contains(&estimator))
-    }
-
-    /// Whether the model and estimator of a point read it.
-    pub fn is_read_at(&self, job: &super::Job, point: &Point) -> bool {
-        let model = job.model.model();
-        Estimator::of(&point.inference).is_some_and(|estimator| self.is_read_by(model, estimator))
-    }
-
-    /// Whether the model and estimator of any point read it.
-    pub fn is_read(&self, job: &super::Job) -> bool {
-        job.points.iter().any(|point| self.is_read_at(job, point))
-    }
-
-    /// Whether it has an effect at a point of a job.
-    pub fn acts_at(&self, job: &super::Job, point: &Point) -> bool {
-        self.is_read_at(job, point) && self.need.is_none_or(|need| (need.holds)(job, &point.inference))
-    }
-
-    /// Default for a kind of model, as TOML.
-    pub fn default_of(&self, kind: ModelKind) -> Option<toml::Value> {
-        match self.defaults.iter().find(|(of, _)| *of == kind) {
-            Some((_, value)) => {
-                Some(value.parse().unwrap_or_else(|_| toml::Value::String((*value).to_owned())))
-            }
-            None => self.general_default(),
-        }
-    }
-
-    /// Default for kinds of model without one of their own, as TOML.
-    pub fn general_default(&self) -> Option<toml::Value> {
-        let table = match self.table {
-            "model" => super::to_table(&ModelTable::default()),
-            "corpus" => super::to_table(&CorpusTable::default()),
-            "output" => super::to_table(&OutputTable::default()),
-            _ => super::to_table(&InferenceTable::default()),
-        };
-        table.get(self.name).cloned()
     }
 
     /// Description of its readers, with models of the same estimators together.
@@ -374,5 +405,21 @@ impl<'de> Deserializer<'de> for Asking {
     forward_to_deserialize_any! {
         i8 i16 i32 i64 i128 u8 u16 u128 f32 char bytes byte_buf
         unit unit_struct newtype_struct tuple_struct map struct identifier ignored_any
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exact_numbers_are_short_and_read_back() {
+        for (number, text) in
+            [(1e-300, "1e-300"), (0.25, "0.25"), (0.0, "0"), (1e6, "1000000"), (-2e99, "-2e99")]
+        {
+            assert_eq!(exact(number), text);
+            assert_eq!(text.parse(), Ok(number));
+        }
+        assert_eq!([f64::NAN, f64::INFINITY].map(exact), ["NaN", "inf"]);
     }
 }

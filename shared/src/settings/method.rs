@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{InferenceTable, RulePrior};
+use super::inference::{Inference, RulePrior};
 use Estimator::{Cvb, Em, Gibbs, Hastings, LogisticNormal, MapEm, Oem, Svb, Vb, VbEm};
 use Model::{AdaptedDmv, Adaptor, Dmv, Pcfg, PcfgLa};
 
@@ -136,6 +136,11 @@ impl Model {
         estimators
     }
 
+    /// Whether it has adapted nonterminals.
+    pub fn is_adapted(self) -> bool {
+        matches!(self, Model::Adaptor | Model::AdaptedDmv)
+    }
+
     /// All models.
     pub fn all() -> impl Iterator<Item = Model> {
         TRAINED.iter().map(|(model, _)| *model)
@@ -166,7 +171,7 @@ impl Model {
 
 impl Estimator {
     /// The estimator of a point; `None` for a method that is incompatible with the prior.
-    pub fn of(inference: &InferenceTable) -> Option<Estimator> {
+    pub fn of(inference: &Inference) -> Option<Estimator> {
         Some(match (inference.method, inference.prior) {
             (Method::Vb, RulePrior::LogisticNormal) => Estimator::LogisticNormal,
             (_, RulePrior::LogisticNormal) => return None,
@@ -209,19 +214,26 @@ pub type Readers = &'static [(&'static [Model], &'static [Estimator])];
 
 // Readers of keys, from those of most keys to those of few.
 
-pub(super) const EVERY: Readers = &[(&[Adaptor, Pcfg, PcfgLa, Dmv, AdaptedDmv], ALL)];
-pub(super) const SENTENCES: Readers = &[(&[Adaptor, Pcfg], ALL)];
-pub(super) const WITHOUT_TREES: Readers = &[(&[Adaptor, Pcfg, Dmv, AdaptedDmv], ALL)];
-pub(super) const TREES: Readers = &[(&[PcfgLa], ALL)];
-pub(super) const DEPENDENCIES: Readers = &[(&[Dmv, AdaptedDmv], ALL)];
-pub(super) const BY_LENGTH: Readers = &[(&[PcfgLa, Dmv, AdaptedDmv], ALL)];
+/// All models and methods.
+pub const EVERY: Readers = &[(&[Adaptor, Pcfg, PcfgLa, Dmv, AdaptedDmv], ALL)];
+/// Models of sentences of text.
+pub const SENTENCES: Readers = &[(&[Adaptor, Pcfg], ALL)];
+/// All but models of treebanks.
+pub const WITHOUT_TREES: Readers = &[(&[Adaptor, Pcfg, Dmv, AdaptedDmv], ALL)];
+/// Models of treebanks.
+pub const TREES: Readers = &[(&[PcfgLa], ALL)];
+/// Dependency models.
+pub const DEPENDENCIES: Readers = &[(&[Dmv, AdaptedDmv], ALL)];
+/// Models of which long sentences are left out.
+pub const BY_LENGTH: Readers = &[(&[PcfgLa, Dmv, AdaptedDmv], ALL)];
 /// Readers of `shard_symbols`: all but chains over adaptor grammars, which keep all tables in one shard.
-pub(super) const SHARDS: Readers = &[(&[Adaptor], &[Vb, Svb]), (&[Pcfg, PcfgLa, Dmv, AdaptedDmv], ALL)];
+pub const SHARDS: Readers = &[(&[Adaptor], &[Vb, Svb]), (&[Pcfg, PcfgLa, Dmv, AdaptedDmv], ALL)];
 pub(super) const STICKS: Readers = &[(&[Adaptor, AdaptedDmv], &[Vb, Svb])];
 /// Readers of `adapted`: `dmv` without it becomes the model with adapted constituents.
-pub(super) const ADAPTABLE: Readers = &[(&[AdaptedDmv, Dmv], &[Vb, Svb])];
+pub const ADAPTABLE: Readers = &[(&[AdaptedDmv, Dmv], &[Vb, Svb])];
 pub(super) const ADAPTORS: Readers = &[(&[Adaptor, AdaptedDmv], &[Vb, Svb, Hastings])];
-pub(super) const TABLES: Readers = &[(&[Adaptor], &[Hastings])];
+/// Chains over an adaptor grammar.
+pub const TABLES: Readers = &[(&[Adaptor], &[Hastings])];
 pub(super) const STRINGS: Readers = &[
     (&[Adaptor, AdaptedDmv], &[Vb, Svb]),
     (&[Pcfg], &[Em, MapEm, Vb, VbEm, Svb, Oem, Cvb, Gibbs, Hastings]),
