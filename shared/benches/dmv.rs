@@ -35,7 +35,7 @@ fn main() {
     let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
     let path = args.next().expect("a file with a sentence of tags a line");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
-    let (corpus, _) = Corpus::open(&path, &Options { format: Format::Tokens, ..Options::default() })
+    let (corpus, _) = Corpus::open_with(&path, &Options { format: Format::Tokens, ..Options::default() })
         .expect("the corpus is in order");
     let n = args.next().map_or(corpus.sentences.len(), |n| n.parse().expect("a number of sentences"));
     let runs = args.next().map_or(10, |runs| runs.parse().expect("a number of runs"));
@@ -86,6 +86,7 @@ fn measure(symbols: &[String], tags: &[Vec<u32>], merge: bool, runs: usize) {
     let settings = Settings {
         method: Method::Em,
         start: Start::Counts(harmonic::counts(layout, tags, &Default::default())),
+        schedule: None,
         anneal: Anneal::default(),
         tolerance: 0.0,
         seed: 1,

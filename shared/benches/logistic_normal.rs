@@ -27,7 +27,7 @@ fn main() {
     let mut args = std::env::args().skip(1).filter(|arg| arg != "--bench");
     let path = args.next().expect("a file with a sentence of tags a line");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
-    let (corpus, _) = Corpus::open(&path, &Options { format: Format::Tokens, ..Options::default() })
+    let (corpus, _) = Corpus::open_with(&path, &Options { format: Format::Tokens, ..Options::default() })
         .expect("the corpus is in order");
     let n_rounds = args.next().map_or(5, |rounds| rounds.parse().expect("a number of rounds"));
     let mut until = Until::default();

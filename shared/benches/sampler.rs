@@ -55,7 +55,7 @@ fn measure(path: &Path, corpus: &Path, sweeps: u64, from: Start, seed: u64) {
     let text = std::fs::read_to_string(path).expect("the grammar can be read");
     let (grammar, _) = syntax::parse(&text, "grammar").expect("the grammar is in order");
     let options = Options { format: Format::Segmented, ..Options::default() };
-    let (corpus, _) = Corpus::open(corpus, &options).expect("the corpus is in order");
+    let (corpus, _) = Corpus::open_with(corpus, &options).expect("the corpus is in order");
     let tokens = corpus.tokens_for(&grammar).expect("the grammar has the symbols of the corpus");
     // One shard, as it is the exact sampler that is measured.
     let cut = shard::cut(&tokens, u32::MAX).pop().expect("the corpus has a sentence");

@@ -84,6 +84,14 @@ pub struct Grammar {
 }
 
 impl Grammar {
+    /// Whether it has the symbols and rules of another one; pseudo-counts and adaptors may differ.
+    pub fn has_rules_of(&self, other: &Grammar) -> bool {
+        let rules = |grammar: &Grammar| -> Vec<(SymbolId, Vec<SymbolId>)> {
+            grammar.rules.iter().map(|rule| (rule.parent, rule.children.clone())).collect()
+        };
+        self.symbols == other.symbols && rules(self) == rules(other)
+    }
+
     /// Symbol 0.
     pub const START: SymbolId = SymbolId(0);
 

@@ -1,19 +1,17 @@
 //! Training as the coordinator sees it: each method has a [`trainer`], which says what the shards are asked in a [`round`] and moves the
 //! parameters by their answers.
 //!
-//! [`adaptor`] and [`adaptor_svb`] for adaptor grammars, [`pcfg`] and [`pcfg_online`] for PCFGs, [`latent`] for latent annotations,
+//! [`adaptor`] for adaptor grammars, [`pcfg`] for PCFGs, [`latent`] for latent annotations,
 //! [`logistic_normal`] with its [`mixture`]s of components, [`chain`] for Markov chains; [`stochastic`] chooses the shards of a round,
 //! [`anneal`] its temperature.
 
 pub mod adaptor;
-pub mod adaptor_svb;
 pub mod anneal;
 pub mod chain;
 pub mod latent;
 pub mod logistic_normal;
 pub mod mixture;
 pub mod pcfg;
-pub mod pcfg_online;
 pub mod round;
 pub mod state;
 pub mod stochastic;

@@ -2,7 +2,7 @@
 //!
 //! - *texts*: [`human`] (formatting of numbers), [`nearest`] (the known name that a misspelt one is nearest to), [`streams`] (standard output and
 //!   error);
-//! - *files*: [`atomic_write`] (files written under a temporary name and renamed), [`paths`] (those that others send), [`sealed`] (files with a checksum), [`store`] (folders and
+//! - *files*: [`atomic_write`] (files written under a temporary name and renamed), [`paths`] (those that others send), [`store`] (folders and
 //!   object stores), [`faults`] (faults of storage, for tests);
 //! - [`clock`].
 
@@ -21,5 +21,3 @@ pub mod clock;
 pub mod faults;
 
 pub mod store;
-
-pub mod sealed;

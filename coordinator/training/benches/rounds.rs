@@ -20,15 +20,15 @@ use grammaton::forest::build::Builder;
 use grammaton::forest::chains::Chains;
 use grammaton::forest::inside::{Counts, Scratch, Weights, expect, real};
 use grammaton::grammar::ParamId;
+use grammaton::methods::{self, Beginning};
 use grammaton::train::trainer::Collect;
 use grammaton::work::shard::Shard;
 use grammaton::work::task::Language;
 use training::job::{Job, OutputTable};
 use training::train::choice;
 use training::train::input::Input;
-use training::train::methods::{self, Beginning};
 use training::train::plan::{self, Plan};
-use training::train::prepare::{Items, prepare};
+use training::train::prepare::{self, Items};
 
 const ROUNDS: usize = 30;
 
@@ -55,9 +55,9 @@ fn measure(path: &Path, corpus: &Path) {
     let input = Input::load(&job).expect("the files are in order");
     let fleet = Inline::default();
     let begun = now();
-    let Items::Sentences(sentences) = Items::new(&input) else { panic!("the job trains on sentences") };
+    let choice = choice(&job.inference);
     let (_, plan) =
-        prepare(&fleet, &input, sentences, &choice(&job.inference)).expect("the corpus can be prepared");
+        prepare::plan(&fleet, &input, Items::new(&input), &choice, None).expect("the corpus can be prepared");
     println!("{}: {} sentences", path.display(), input.text.n_sentences);
     println!("  prepare        {:8.1} ms", millis(begun));
     rounds(&job, &plan, &fleet);

@@ -42,7 +42,7 @@ impl First {
         observer.on(&RunEvent::Notice(&format!("first run of the cascade, with {grammar}")))?;
         let inputs = Inputs::load(&self.job)?;
         let outcome = train(&self.job, &inputs, fleet, &mut self.checkpoints, observer)?;
-        let saved = SavedModel::new(outcome.model, &self.job.corpus);
+        let saved = self.job.corpus.saved(outcome.model);
         let [prefixes, suffixes] = Auto::AFFIXES.map(|affixes| most_used(&saved, affixes, n));
         observer.on(&RunEvent::Notice(&format!(
             "the second run knows the prefixes {} and the suffixes {}",

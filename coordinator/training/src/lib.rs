@@ -3,7 +3,7 @@
 //! Modules in the order of reading; a module uses only modules before it (`tests/tests/all/order.rs`):
 //!
 //! - *in*: [`job`] (the job file), [`input`] (its corpora and grammars);
-//! - *training*: [`model`] (the model file), [`decoding`] and [`inspection`] (with a trained model), [`metrics`] and [`outcome`] (metrics of rounds, and
+//! - *training*: [`model`] (the model file), [`inspection`] (of a trained model), [`metrics`] and [`outcome`] (metrics of rounds, and
 //!   results), [`baselines`] (scores below those of trivial analyses), [`snapshot`] (learned parameters for display), [`events`] (events of a run, and their readers), [`time_left`] (an estimate), [`train`], [`choice`] (of grammars, without gold), [`row`];
 //! - *out*: [`progress`] and [`report`] (terminal and HTML), [`output`] (the folder of results), [`run`] (a job from its file to its results).
 
@@ -22,8 +22,6 @@ pub mod metrics;
 pub mod baselines;
 
 pub mod outcome;
-
-pub mod decoding;
 
 pub mod snapshot;
 

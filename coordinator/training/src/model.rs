@@ -1,343 +1,16 @@
-//! The model folder: `model.bin`, which `parse` loads, and the texts `grammar.txt` and `sticks.tsv`.
-//!
-//! `model.bin` is a [`sealed`] file whose body is bincode of a [`SavedModel`], with fixed-size
-//! little-endian integers. A file that fails a check is refused with the reason; the indexes of a model that passes are in range.
+//! The model folder: `model.bin`, which `parse` loads ([`grammaton::saved`]), and the texts `grammar.txt` and `sticks.tsv`.
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io;
-use std::path::{Path, PathBuf};
 
-use basics::sealed::{self, Defect, Seal};
-use grammaton::data::corpus::{Cleaning, Format, Unit};
+use grammaton::data::corpus::Unit;
 use grammaton::data::treebank::{Rhs, Rule};
-use grammaton::grammar::lexicon::Lexicon;
 use grammaton::grammar::{Adaptor, Grammar, StickId, SymbolId, syntax};
-use grammaton::models::adaptor::{self, Stick};
-use grammaton::models::latent;
+use grammaton::models::adaptor::Stick;
 use grammaton::models::logistic_normal::{self, PointEstimate};
-use grammaton::models::pcfg;
-use grammaton::models::{Model, Params, Trained};
-use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
-
-use crate::job::CorpusTable;
-
-/// Magic and versions of `model.bin`.
-pub const SEAL: Seal = Seal { magic: *b"GRMTNMDL", oldest: 1, version: 3 };
-
-/// A model, and the format of its sentences.
-#[derive(Clone, PartialEq, Debug)]
-pub struct SavedModel {
-    /// Unit of a symbol; a token if the format is [`Format::Tokens`].
-    pub unit: Unit,
-    /// Format of the training corpus's lines.
-    pub format: Format,
-    /// Changes to each line of the training corpus before its symbols were read.
-    pub cleaning: Cleaning,
-    /// The model.
-    pub model: Trained,
-}
-
-/// An error in loading a model.
-#[derive(Debug, thiserror::Error)]
-pub enum ModelError {
-    /// There is no model at the path.
-    #[error(
-        "{path}: no model here; give the folder `model` of a finished `grammaton train`, or its output folder"
-    )]
-    Missing {
-        /// The path.
-        path: PathBuf,
-    },
-    /// The file cannot be read.
-    #[error("{path}: cannot read the model")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Cause.
-        source: std::io::Error,
-    },
-    /// The file is of another kind.
-    #[error("{path}: not a model file; give the model.bin that `grammaton train` wrote")]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file is damaged or incomplete.
-    #[error("{path}: model is {defect}; copy it again, or train again")]
-    Broken {
-        /// The file.
-        path: PathBuf,
-        /// The defect.
-        defect: Defect,
-    },
-    /// A later version wrote the file.
-    #[error("{path}: model {defect}; upgrade grammaton, or train again")]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// The defect, with the versions.
-        defect: Defect,
-    },
-}
-
-impl ModelError {
-    fn of(defect: Defect, path: &Path) -> ModelError {
-        let path = path.to_owned();
-        match defect {
-            Defect::Foreign => ModelError::Foreign { path },
-            Defect::Newer { .. } => ModelError::Newer { path, defect },
-            Defect::Truncated { .. } | Defect::Older { .. } | Defect::Corrupt { .. } => {
-                ModelError::Broken { path, defect }
-            }
-        }
-    }
-}
-
-impl SavedModel {
-    /// A saved model, with unit and format of its training corpus.
-    pub fn new(model: Trained, corpus: &CorpusTable) -> SavedModel {
-        let format = match model {
-            // Sentences of treebanks are words between spaces.
-            Trained::Treebank(_) => Format::Tokens,
-            Trained::Grammar(_) => corpus.format,
-        };
-        let unit = match format {
-            Format::Segmented => corpus.unit,
-            Format::Tokens => Unit::Token,
-        };
-        // Treebanks are read as they are.
-        let cleaning = match model {
-            Trained::Treebank(_) => Cleaning::default(),
-            Trained::Grammar(_) => corpus.options().cleaning,
-        };
-        SavedModel { unit, format, cleaning, model }
-    }
-
-    /// Encodes `model.bin`.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let body = (&self.cleaning, Body::from(self));
-        SEAL.around(|bytes| {
-            bincode::serde::encode_into_std_write(body, bytes, bincode::config::legacy())
-                .expect("a model is plain data, which serialises");
-        })
-    }
-
-    /// Loads a model from a model folder, an output folder, or a `model.bin`.
-    pub fn load(path: &Path) -> Result<SavedModel, ModelError> {
-        let path = [path.join("model.bin"), path.join("model/model.bin"), path.to_owned()]
-            .into_iter()
-            .find(|path| path.is_file())
-            .ok_or_else(|| ModelError::Missing { path: path.to_owned() })?;
-        let bytes = std::fs::read(&path).map_err(|source| ModelError::Read { path: path.clone(), source })?;
-        SavedModel::from_bytes(&bytes, &path)
-    }
-
-    /// Decodes and checks the bytes of a `model.bin`; errors name `path`.
-    pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<SavedModel, ModelError> {
-        SavedModel::open(bytes).map_err(|defect| ModelError::of(defect, path))
-    }
-
-    fn open(bytes: &[u8]) -> Result<SavedModel, Defect> {
-        let saved: SavedModel = match SEAL.open(bytes)? {
-            (1, body) => sealed::decode::<FirstFormat>(body)?.into(),
-            (2, body) => sealed::decode::<Body<'_>>(body)?.read()?,
-            (_, body) => {
-                let (cleaning, body) = sealed::decode::<(Cleaning, Body<'_>)>(body)?;
-                SavedModel { cleaning, ..body.read()? }
-            }
-        };
-        saved.model.check().map_err(Defect::corrupt)?;
-        Ok(saved)
-    }
-}
-
-/// Format 2; format 3 has the [`Cleaning`] before it. It has no way to leave out the grammar of a model of a treebank, which holds [`latent::grammar_in_formats`] there.
-#[derive(Serialize, Deserialize)]
-struct Body<'a> {
-    unit: Unit,
-    format: Format,
-    grammar: Cow<'a, Grammar>,
-    lexicon: Cow<'a, Lexicon>,
-    params: BodyParams<'a>,
-    segments: Cow<'a, [SymbolId]>,
-}
-
-#[derive(Serialize, Deserialize)]
-enum BodyParams<'a> {
-    Adaptor(Cow<'a, adaptor::Params>),
-    Pcfg(Cow<'a, pcfg::Params>),
-    Latent(Cow<'a, latent::parse::Model>),
-    LogisticNormal(Cow<'a, logistic_normal::Params>),
-}
-
-impl<'a> From<&'a SavedModel> for Body<'a> {
-    fn from(&SavedModel { unit, format, ref model, cleaning: _ }: &'a SavedModel) -> Body<'a> {
-        let Model { grammar, lexicon, params, segments } = match model {
-            Trained::Grammar(model) => model,
-            Trained::Treebank(model) => {
-                return Body {
-                    unit,
-                    format,
-                    grammar: Cow::Owned(latent::grammar_in_formats()),
-                    lexicon: Cow::Owned(Lexicon::default()),
-                    params: BodyParams::Latent(Cow::Borrowed(model)),
-                    segments: Cow::Borrowed(&[]),
-                };
-            }
-        };
-        let params = match params {
-            Params::Adaptor(params) => BodyParams::Adaptor(Cow::Borrowed(params)),
-            Params::Pcfg(params) => BodyParams::Pcfg(Cow::Borrowed(params)),
-            Params::LogisticNormal(params) => BodyParams::LogisticNormal(Cow::Borrowed(params)),
-        };
-        let (grammar, lexicon) = (Cow::Borrowed(grammar), Cow::Borrowed(lexicon));
-        Body { unit, format, grammar, lexicon, params, segments: Cow::Borrowed(segments) }
-    }
-}
-
-impl Body<'_> {
-    fn read(self) -> Result<SavedModel, Defect> {
-        let Body { unit, format, grammar, lexicon, params, segments } = self;
-        let params = match params {
-            BodyParams::Adaptor(params) => Params::Adaptor(params.into_owned()),
-            BodyParams::Pcfg(params) => Params::Pcfg(params.into_owned()),
-            BodyParams::LogisticNormal(params) => Params::LogisticNormal(params.into_owned()),
-            BodyParams::Latent(model) => {
-                let is_bare = lexicon.sticks.is_empty() && segments.is_empty();
-                if !is_bare || *grammar != latent::grammar_in_formats() {
-                    return Err(Defect::corrupt("the model of a treebank has a grammar"));
-                }
-                let model = Trained::Treebank(model.into_owned());
-                return Ok(SavedModel { unit, format, cleaning: Cleaning::default(), model });
-            }
-        };
-        let (grammar, lexicon) = (grammar.into_owned(), lexicon.into_owned());
-        let model = Trained::Grammar(Model { grammar, lexicon, params, segments: segments.into_owned() });
-        Ok(SavedModel { unit, format, cleaning: Cleaning::default(), model })
-    }
-}
-
-/// Format 1, of adaptor grammars only.
-#[derive(Deserialize)]
-struct FirstFormat {
-    unit: Unit,
-    format: Format,
-    model: FirstModel,
-}
-
-#[derive(Deserialize)]
-struct FirstModel {
-    grammar: Grammar,
-    lexicon: Lexicon,
-    params: adaptor::Params,
-    segments: Vec<SymbolId>,
-}
-
-impl From<FirstFormat> for SavedModel {
-    fn from(first: FirstFormat) -> SavedModel {
-        let FirstFormat { unit, format, model: FirstModel { grammar, lexicon, params, segments } } = first;
-        let params = Params::Adaptor(params);
-        let model = Trained::Grammar(Model { grammar, lexicon, params, segments });
-        SavedModel { unit, format, cleaning: Cleaning::default(), model }
-    }
-}
-
-/// SHA-256 of the parameters, in hexadecimal: two runs agree on it exactly if they agree on every bit.
-///
-/// Hashed in this order, numbers in little-endian: the symbols' names; of an adaptor grammar τ and α of every rule, and for
-/// every stick its symbol, discount, concentration, and its strings in stick order, each with γ¹ and γ²; of a PCFG α, the
-/// counts and the weights (mantissas, then exponents as i64) of every parameter, the constant one first, and for every stick
-/// its symbol and its strings; with latent annotations the labels, the words, every rule (parent, then its labels, or its word),
-/// the number of subtypes and the weights; with logistic-normal priors their number, then μ and Σ (its rows) of each. Lists begin with their length as u64; floats are their IEEE 754 bits.
-pub fn parameters_sha256(model: &Trained) -> String {
-    let mut hash = Sha256::new();
-    let length = |hash: &mut Sha256, n: usize| hash.update((n as u64).to_le_bytes());
-    let names = |hash: &mut Sha256, names: &[String]| {
-        length(hash, names.len());
-        for name in names {
-            length(hash, name.len());
-            hash.update(name.as_bytes());
-        }
-    };
-    let floats = |hash: &mut Sha256, values: &mut dyn ExactSizeIterator<Item = f64>| {
-        length(hash, values.len());
-        values.for_each(|value| hash.update(value.to_le_bytes()));
-    };
-    let string = |hash: &mut Sha256, string: &[SymbolId]| {
-        length(hash, string.len());
-        string.iter().for_each(|symbol| hash.update(symbol.0.to_le_bytes()));
-    };
-    let model = match model {
-        Trained::Grammar(model) => model,
-        Trained::Treebank(model) => {
-            for list in [&latent::grammar_in_formats().symbols, &model.rules.labels, &model.rules.words] {
-                names(&mut hash, list);
-            }
-            length(&mut hash, model.rules.rules.len());
-            for Rule { parent, right } in &model.rules.rules {
-                hash.update(parent.0.to_le_bytes());
-                right.labels().for_each(|label| hash.update(label.0.to_le_bytes()));
-                if let Rhs::Lexical(word) = right {
-                    hash.update(word.0.to_le_bytes());
-                }
-            }
-            length(&mut hash, model.n_subtypes);
-            floats(&mut hash, &mut model.weights.iter().copied());
-            return hexadecimal(hash);
-        }
-    };
-    names(&mut hash, &model.grammar.symbols);
-    match &model.params {
-        Params::Adaptor(params) => {
-            floats(&mut hash, &mut params.tau.iter().copied());
-            floats(&mut hash, &mut params.alpha.iter().copied());
-            length(&mut hash, params.sticks.len());
-            for stick in &params.sticks {
-                hash.update(stick.symbol.0.to_le_bytes());
-                hash.update(stick.discount.to_le_bytes());
-                hash.update(stick.concentration.to_le_bytes());
-                length(&mut hash, stick.order.len());
-                for (rank, &param) in stick.order.iter().enumerate() {
-                    string(
-                        &mut hash,
-                        model.lexicon.string(&model.grammar, param).map_or(&[], |(_, found)| found),
-                    );
-                    hash.update(stick.gamma1[rank].to_le_bytes());
-                    hash.update(stick.gamma2[rank].to_le_bytes());
-                }
-            }
-        }
-        Params::Pcfg(params) => {
-            floats(&mut hash, &mut params.estimate.alpha.iter().copied());
-            floats(&mut hash, &mut params.estimate.counts.iter().copied());
-            floats(&mut hash, &mut params.weights.iter().map(|weight| weight.mantissa));
-            params.weights.iter().for_each(|weight| hash.update(weight.exponent.to_le_bytes()));
-            length(&mut hash, model.lexicon.sticks.len());
-            for stick in &model.lexicon.sticks {
-                hash.update(stick.symbol.0.to_le_bytes());
-                length(&mut hash, stick.strings.len());
-                stick.strings.iter().for_each(|found| string(&mut hash, found));
-            }
-        }
-        Params::LogisticNormal(params) => {
-            length(&mut hash, params.priors.len());
-            for prior in &params.priors {
-                floats(&mut hash, &mut prior.mean().iter().copied());
-                floats(&mut hash, &mut prior.covariance().iter().copied());
-            }
-        }
-    }
-    hexadecimal(hash)
-}
-
-fn hexadecimal(hash: Sha256) -> String {
-    hash.finalize().iter().fold(String::with_capacity(64), |mut hex, byte| {
-        write!(hex, "{byte:02x}").expect("a string takes all text");
-        hex
-    })
-}
+use grammaton::models::{Model, Params, Trained, latent, pcfg};
+pub use grammaton::saved::{ModelError, SEAL, SavedModel, parameters_sha256};
+use serde::Serialize;
 
 /// A string of a stick, for display.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -527,12 +200,18 @@ fn treebank_text(model: &latent::parse::Model) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use grammaton::data::corpus::{Marks, Normalise};
+    use std::path::Path;
+
+    use grammaton::data::corpus::{Cleaning, Format, Marks, Normalise};
     use grammaton::data::treebank::{Classes, Treebank};
+    use grammaton::decoding::Decoding;
     use grammaton::grammar::ParamId;
     use grammaton::grammar::Rule;
+    use grammaton::grammar::lexicon::Lexicon;
     use grammaton::grammar::lexicon::StickStrings;
     use grammaton::grammar::tree::Tree;
+    use grammaton::models::adaptor;
+    use grammaton::models::decode::Decoder;
     use grammaton::models::logistic_normal::Prior;
 
     use super::*;
@@ -600,9 +279,14 @@ pub(crate) mod tests {
         }
     }
 
-    impl SavedModel {
-        /// The model, which is one of a grammar.
-        pub(crate) fn of_grammar(&mut self) -> &mut Model {
+    /// A saved model that is one of a grammar.
+    pub(crate) trait OfGrammar {
+        /// The model.
+        fn of_grammar(&mut self) -> &mut Model;
+    }
+
+    impl OfGrammar for SavedModel {
+        fn of_grammar(&mut self) -> &mut Model {
             match &mut self.model {
                 Trained::Grammar(model) => model,
                 Trained::Treebank(_) => panic!("a model of a treebank"),
@@ -652,27 +336,15 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn models_of_earlier_releases_load() {
-        let golden: [&[u8]; 3] = [
-            include_bytes!("../tests/golden/model-1.bin"),
-            include_bytes!("../tests/golden/model-2.bin"),
-            include_bytes!("../tests/golden/model-3.bin"),
+    fn models_are_written_as_they_always_were() {
+        let golden: [(SavedModel, &[u8]); 2] = [
+            (small(), include_bytes!("../tests/golden/model-3.bin")),
+            (normal(), include_bytes!("../tests/golden/model-3-logistic-normal.bin")),
         ];
-        for golden in golden {
-            assert_eq!(SavedModel::from_bytes(golden, Path::new("model.bin")).unwrap(), small());
+        for (saved, golden) in golden {
+            assert_eq!(SavedModel::from_bytes(golden, Path::new("model.bin")).unwrap(), saved);
+            assert_eq!(saved.to_bytes(), golden);
         }
-    }
-
-    #[test]
-    fn logistic_normal_priors_are_written_as_they_always_were() {
-        let golden: [&[u8]; 2] = [
-            include_bytes!("../tests/golden/model-2-logistic-normal.bin"),
-            include_bytes!("../tests/golden/model-3-logistic-normal.bin"),
-        ];
-        for golden in golden {
-            assert_eq!(SavedModel::from_bytes(golden, Path::new("model.bin")).unwrap(), normal());
-        }
-        assert_eq!(normal().to_bytes(), golden[1]);
     }
 
     #[test]
@@ -725,7 +397,7 @@ pub(crate) mod tests {
         newer[8] = 9;
         assert!(refusal(&newer).contains("format 9 is newer than this build reads (3)"));
         let mut damaged = bytes;
-        damaged[sealed::HEADER + 9] ^= 1;
+        damaged[grammaton::sealed::HEADER + 9] ^= 1;
         assert!(refusal(&damaged).contains("checksum"));
     }
 
@@ -814,5 +486,27 @@ pub(crate) mod tests {
         let (saved, mut other) = (normal(), normal());
         priors(other.of_grammar()).priors[1] = Prior::independent(vec![0.0, -2.0]).unwrap();
         assert_ne!(parameters_sha256(&saved.model), parameters_sha256(&other.model));
+    }
+
+    fn segmentation(decoder: Decoder, sentence: &str, closed: bool) -> Option<Vec<u32>> {
+        let model = small().of_grammar().clone();
+        let letter = |letter: char| model.grammar.symbol(&letter.to_string()).unwrap();
+        let tokens: Vec<SymbolId> = sentence.chars().map(letter).collect();
+        let decoded = Decoding::new(model, decoder, true, closed).all(&[Some(tokens)]).unwrap().remove(0);
+        decoded.map(|decoded| decoded.segmentations[0].clone())
+    }
+
+    #[test]
+    fn learned_strings_are_preferred() {
+        for decoder in [Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree] {
+            assert_eq!(segmentation(decoder, "ababbbaa", true), Some(vec![2, 4, 7, 8]));
+        }
+    }
+
+    #[test]
+    fn sentence_that_needs_new_strings_gets_them() {
+        assert_eq!(segmentation(Decoder::Viterbi, "abbb", true), None);
+        let ends = segmentation(Decoder::Viterbi, "abbb", false).unwrap();
+        assert_eq!(ends.last(), Some(&4));
     }
 }

@@ -16,7 +16,7 @@ use grammaton::models::decode::Decoder;
 
 use crate::job::Job;
 use crate::metrics::{MAXIMUM_MARGINAL, MBR_VOTE, RoundMetrics, SAMPLE_AVERAGE, Summary, decoder_name};
-use crate::model::{self, SavedModel};
+use crate::model;
 use crate::outcome::{Crew, Outcome};
 use crate::report::{self, Report};
 use crate::train::spill;
@@ -151,7 +151,7 @@ impl Output {
             let text = outcome.heads.document.with_heads(sentences, job.corpus.punctuation());
             self.write(&arcs(decoder), text.as_bytes())?;
         }
-        let saved = SavedModel::new(outcome.model.clone(), &job.corpus);
+        let saved = job.corpus.saved(outcome.model.clone());
         let [binary, grammar, sticks] = MODEL;
         self.write(binary, &saved.to_bytes())?;
         self.write(grammar, model::grammar_text(&saved.model).as_bytes())?;

@@ -472,7 +472,7 @@ mod tests {
         let mut outcome = fixture::train(&mut rounds).unwrap();
         change(&mut rounds.0, &mut outcome);
         let summary = outcome.summary(&Crew::default());
-        let saved = SavedModel::new(outcome.model.clone(), &job.corpus);
+        let saved = job.corpus.saved(outcome.model.clone());
         let rounds = &rounds.0;
         let page = render(&Report { job: &job, rounds, outcome: &outcome, saved: &saved, summary: &summary });
         for unwanted in ["NaN", "<script", "http://", "https://", "c<.txt", "nothing"] {

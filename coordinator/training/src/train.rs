@@ -21,7 +21,6 @@
 #[cfg(test)]
 mod altered;
 pub mod auto_grammars;
-mod candidates;
 pub mod checkpoint;
 pub mod checkpoint_writer;
 pub mod dependencies;
@@ -33,13 +32,13 @@ pub mod input;
 mod laws;
 #[cfg(test)]
 mod liars;
-pub mod methods;
 pub mod plan;
 pub mod prepare;
 pub mod readings;
 pub mod rounds;
+#[cfg(test)]
+mod same_bits;
 pub mod segment_lengths;
-pub mod shuffle;
 pub mod spill;
 pub mod start;
 pub mod start_trees;
@@ -71,9 +70,12 @@ use crate::model::parameters_sha256;
 use crate::outcome::{Heads, Outcome};
 use crate::train::checkpoint::{Checkpoint, Checkpoints, Origin, Progress, Resumed};
 use checkpoint_writer::CheckpointWriter;
+use grammaton::methods;
+use grammaton::prepare::Chosen;
+use grammaton::prepare::candidates::Choice;
 use group::{Inputs, Prepared, of_point};
 use input::Dataset;
-use prepare::{Choice, Chosen, Items};
+use prepare::Items;
 use readings::{Ballots, Readings};
 use rounds::{FinishedPoint, Training};
 use scheduler::{FailedAttempt, Fault};
@@ -217,7 +219,7 @@ fn attempt(
         let choice = choice(&group.job.inference);
         let (of_group, plan) =
             prepare::plan(fleet, &group.input, items, &choice, before).map_err(or_stopped)?;
-        for notice in of_group.notices() {
+        for notice in prepare::notices(&of_group) {
             let of = if inputs.groups.len() > 1 {
                 format!("{}: ", group.job.points[0].name)
             } else {

@@ -1,6 +1,6 @@
 //! Corpora: sentences of symbols, with or without the words they are made of.
 //!
-//! In: text, one sentence a line, plain or compressed ([`Corpus::open`], [`Corpus::read`]). Out: a [`Corpus`] in file
+//! In: text, one sentence a line, plain or compressed ([`Corpus::open`], [`Corpus::open_with`], [`Corpus::read`]). Out: a [`Corpus`] in file
 //! order; then its sentences as terminals of a grammar ([`Corpus::tokens_for`]). [`Corpus::line`] writes a segmentation back in the format of the file.
 //!
 //! White space is any of Unicode's, so that an ideographic space separates words as well.

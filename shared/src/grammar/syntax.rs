@@ -31,6 +31,7 @@
 //! that is all number must be quoted; names with white space are errors, since no child could refer to them.
 
 use std::fmt;
+use std::str::FromStr;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -246,6 +247,15 @@ impl fmt::Display for NoticeKind {
                 write!(f, "`{name}` is never a parent, so it is a terminal; did you mean `{nearest}`?")
             }
         }
+    }
+}
+
+/// Reads a grammar in py-cfg's syntax ([`parse`]).
+impl FromStr for Grammar {
+    type Err = GrammarError;
+
+    fn from_str(text: &str) -> Result<Grammar, GrammarError> {
+        Ok(parse(text, "grammar")?.0)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! [`start`] is what training begins with; [`params`] holds q(v) and q(θ), their updates and the bound; [`hyper`] fits the hyper-parameters; [`candidates`] ranks
 //! the strings that sticks begin with; [`selection`] chooses among them by the bound. Training goes from round to round in [`crate::train::adaptor`], from sample to sample in
-//! [`crate::train::adaptor_svb`]; [`super::decode`] finds the best analyses.
+//! over samples of the corpus too; [`super::decode`] finds the best analyses.
 //!
 //! A step of variational Bayes. The sentences are the data; each string of the stick is an item too, under W's own rules:
 //!

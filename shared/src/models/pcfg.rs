@@ -15,7 +15,7 @@
 //! | [`gibbs`] | a draw from Dirichlet(α + f) | one tree for each sentence | log P(trees \| α) |
 //! | [`collapsed`] | (α + f) / Σ (α + f), f without the sentence itself | collapsed VB: expected counts; Hastings: one tree | Σ log Z; log P(trees \| α) |
 //!
-//! [`crate::train::pcfg`] takes them from round to round, [`crate::train::pcfg_online`] from sample to sample.
+//! [`crate::train::pcfg`] takes them from round to round.
 //!
 //! Two rounds of variational Bayes on one sentence; the bound rises:
 //!

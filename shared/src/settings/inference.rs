@@ -8,13 +8,13 @@ use std::path::PathBuf;
 use serde::de::Deserializer;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::key::{Need, Rules};
+use super::key::{Need, Rules, exact};
 use super::method::*;
 use crate::models::dmv::constraint::Component;
 use crate::models::dmv::harmonic::{Harmonic, Stops};
 use crate::models::logistic_normal::PointEstimate;
 use crate::train::logistic_normal::Constrained;
-use crate::train::mixture::{Limit, Mixture, MixtureError};
+use crate::train::mixture::{Limit, MAX_COMPONENTS, Mixture, MixtureError};
 
 const HELD_OUT: Need = Need {
     text: "held-out sentences (`corpus.held_out` or `corpus.held_out_share`)",
@@ -237,10 +237,93 @@ crate::table! {
     base_to: f64 = Limit::default().to, Rules::read_by(NORMAL_DMV).with(COMPONENTS);
 }
 
+/// A setting whose value is out of range, or does not go with the model or with other settings.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("inference.{key}: found {found}, expected {expected}")]
+pub struct Misfit {
+    /// Name of the setting.
+    pub key: &'static str,
+    /// Its value.
+    pub found: String,
+    /// The values that it may have.
+    pub expected: String,
+}
+
 /// Maximum number of rounds of a run: each keeps a line of metrics in memory.
 pub const MAX_ROUNDS: usize = 1_000_000;
 
 impl Inference {
+    /// Refuses numbers out of their range, and settings that do not go with the model or with each other.
+    pub fn check(&self, model: Model) -> Result<(), Misfit> {
+        self.check_ranges()?;
+        self.check_method(model)
+    }
+
+    /// Refuses numbers out of their range.
+    pub fn check_ranges(&self) -> Result<(), Misfit> {
+        let values = serde_json::to_value(self).unwrap_or_default();
+        for key in Inference::keys() {
+            let (Some(range), Some(value)) = (key.range, values.get(key.name)) else { continue };
+            let numbers = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
+            let outside =
+                numbers.iter().filter_map(serde_json::Value::as_f64).find(|&found| !range.contains(found));
+            if let Some(found) = outside {
+                let (found, expected) = (exact(found), range.to_string());
+                return Err(Misfit { key: key.name, found, expected });
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses settings that do not go with the model or with each other.
+    pub fn check_method(&self, model: Model) -> Result<(), Misfit> {
+        let holds = |key: &'static str, holds: bool, found: &dyn fmt::Display, expected: &str| {
+            let misfit = || Misfit { key, found: found.to_string(), expected: expected.to_owned() };
+            if holds { Ok(()) } else { Err(misfit()) }
+        };
+        let is_normal = self.prior == RulePrior::LogisticNormal;
+        let suits = !is_normal || matches!(model, Model::Pcfg | Model::Dmv);
+        holds(
+            "prior",
+            suits,
+            &"\"logistic-normal\"",
+            "\"dirichlet\", unless model.kind is \"pcfg\", or \"dmv\" without model.adapted",
+        )?;
+        let suits = !is_normal || self.method == Method::Vb;
+        holds("method", suits, &"another", "\"vb\" with inference.prior = \"logistic-normal\"")?;
+        let estimator = Estimator::of(self).filter(|estimator| model.estimators().contains(estimator));
+        let methods = match model {
+            Model::PcfgLa => "\"em\", \"vb\" or \"cvb\" for a PCFG with latent annotations",
+            Model::AdaptedDmv => "\"vb\" or \"svb\" with adapted constituents (model.adapted)",
+            Model::Adaptor | Model::Pcfg | Model::Dmv => {
+                "\"vb\", \"svb\" or \"hastings\" for an adaptor grammar; the others are for model.kind = \"pcfg\""
+            }
+        };
+        holds("method", estimator.is_some(), &"another", methods)?;
+        if let Some(estimator) = estimator {
+            let starts = Start::all().filter(|start| start.suits(model, estimator));
+            let starts: Vec<String> = starts.map(|start| format!("\"{}\"", start.name())).collect();
+            let one_of = if starts.len() > 1 { "one of " } else { "" };
+            let expected = format!("{one_of}{} for {}", starts.join(", "), estimator.in_words(model));
+            let found = format!("\"{}\"", self.start.name());
+            holds("start", self.start.suits(model, estimator), &found, &expected)?;
+        }
+        let from_start = !model.is_adapted() && model != Model::PcfgLa && !self.method.is_sampler();
+        let rounds = self.max_rounds;
+        holds("max_rounds", rounds >= 1 || from_start, &rounds, "1 or more, with this model and method")?;
+        if let (Some(alpha), Model::PcfgLa) = (self.alpha, model) {
+            // Below, weights of a tree leave the range of exponents.
+            holds("alpha", alpha >= 1e-9, &alpha, "1e-9 or more with latent annotations")?;
+        }
+        let named = !matches!(&self.families, FamiliesSource::File(path) if path.as_os_str().is_empty());
+        holds("families", named, &"an empty one", "\"none\", \"ptb\", \"ud\" or a path")?;
+        let n_components = self.components.len();
+        let most = format!("at most {MAX_COMPONENTS} components");
+        holds("components", n_components <= MAX_COMPONENTS, &n_components, &most)?;
+        let suits = n_components > 0 || self.mixture.is_empty() || !is_normal;
+        holds("mixture", suits, &"some", "[], unless there are inference.components")
+    }
+
     /// The harmonic start.
     pub fn harmonic(&self) -> Harmonic {
         let [no_child, has_child] = self.harmonic_stop;

@@ -1,17 +1,19 @@
-//! Variational Bayes: what the coordinator does with the counts of a round.
+//! The trainer of adaptor grammars by variational Bayes.
 //!
-//! A [`Trainer`] is handed the sums over all shards ([`Totals`]) of a round that ran with its weights, and moves the
-//! parameters: strings out of use ([`crate::models::adaptor::selection`]), order of the sticks, γ and τ, hyper-parameters. It guards the
-//! bound: it may never fall. Dropping strings is decided to first order; where that was wrong and the bound of the next
-//! round is lower, the drop is taken back, the round runs again, and fewer strings are dropped from then on.
+//! A round's sums over the shards ([`Totals`]) move the parameters: strings in use ([`crate::models::adaptor::selection`]), order of the sticks,
+//! γ and τ, hyper-parameters. Rounds read all shards ([`batch`]; Cohen, Blei & Smith 2010), or all shards of strings and a sample of the
+//! sentences ([`samples`]; Hoffman et al. 2013); strings leave and return by a rule of either.
 //!
 //! ```text
-//! weights → shards → Totals ─┬─ some item has no derivation → strings restored ────┐
-//!                            ├─ bound fell after a drop     → drop taken back  ────┤ Step::Again
-//!                            └─ bound rose → drop, sort, update, fit → Step::Next  ┘→ weights
+//! weights → shards → sums ─┬─ some item has no derivation → strings restored ──┐
+//!                          ├─ batch: a drop was wrong     → it is taken back ──┤ Step::Again
+//!                          └─ grow, drop, sort, update, fit → Step::Next       ┘→ weights
 //! ```
 //!
 //! Between two rounds its [`State`] is all that matters: a trainer made from a saved one goes on to the same bits.
+
+mod batch;
+mod samples;
 
 use std::sync::Arc;
 
@@ -23,11 +25,10 @@ use crate::grammar::lexicon::Lexicon;
 use crate::models;
 use crate::models::adaptor::hyper::Fit;
 use crate::models::adaptor::params::{Params, Stick};
-use crate::models::adaptor::selection::{Evidence, StringTable};
+use crate::models::adaptor::selection::StringTable;
 use crate::models::adaptor::start::Start;
 use crate::num::{Noise, Wide};
-use crate::train::round::{Ask, BoundFell, ROUNDING, RoundReport, Step, Totals};
-use crate::train::round::{are_out_of_use, in_use, relative_change};
+use crate::train::round::{Ask, Step, Totals, are_out_of_use, in_use};
 use crate::train::state::{StateError, check_counts, check_rounds};
 use crate::train::trainer::{self, Collect, Failure, Learned, Read, Shards};
 use crate::work::task::Answer;
@@ -55,6 +56,8 @@ pub struct Settings {
     pub tolerance: f64,
     /// The weights of the first round.
     pub start: Start,
+    /// The samples that rounds read; `None`: each reads all shards.
+    pub samples: Option<Samples>,
 }
 
 /// Sticks that grow while training.
@@ -103,6 +106,9 @@ impl Settings {
     }
 }
 
+pub use samples::Samples;
+use samples::Statistics;
+
 /// Moves the parameters from round to round.
 pub struct Trainer {
     grammar: Arc<Grammar>,
@@ -115,8 +121,10 @@ pub struct Trainer {
     before_round: Option<State>,
     /// The weights of the round under way; empty between two rounds.
     weights: Arc<Vec<Wide>>,
-    /// The sums over its shards.
+    /// The sums over its shards; over samples, those of sentences.
     totals: Totals,
+    /// Over samples, the sums over the shards of strings.
+    of_strings: Totals,
 }
 
 /// State of a [`Trainer`] after a round.
@@ -126,21 +134,26 @@ pub struct State {
     pub params: Params,
     /// Rounds that counted.
     pub rounds: usize,
-    /// The last bound.
+    /// The last bound; over samples an estimate.
     pub bound: Option<f64>,
     /// Expected uses that `params` were updated from.
     counts: Vec<f64>,
     /// The parameters before the last drop, as long as it may be taken back.
     before_drop: Option<Params>,
+    /// The share of a stick that a round may drop.
     drop_share: f64,
     /// Whether strings were added since the last round: the bound may fall then.
     grew: bool,
+    /// Over samples, the averages of sentences.
+    sentences: Option<Statistics>,
 }
 
 impl State {
     /// Checks that a trainer of this grammar and lexicon can go on from it.
     pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), StateError> {
-        check_counts(&self.counts, lexicon.space(grammar).n_params())?;
+        let n_params = lexicon.space(grammar).n_params();
+        check_counts(&self.counts, n_params)?;
+        self.sentences.iter().try_for_each(|sentences| sentences.check(n_params))?;
         check_rounds(self.rounds)?;
         if !(0.0..=1.0).contains(&self.drop_share) {
             return Err(StateError::DropShare { share: self.drop_share });
@@ -152,23 +165,8 @@ impl State {
     }
 }
 
-/// Result of a round for the parameters of its weights.
-enum Verdict {
-    /// Some item has no derivation without strings that are out of use: they return, and the round runs again.
-    StringsMissing,
-    /// The bound fell after strings were dropped: the drop is taken back, and the round runs again.
-    DropFailed,
-    /// The bound fell without a drop: a defect.
-    Fell(BoundFell),
-    /// The round counts. A drop that was on trial stays.
-    Counts {
-        /// The bound; none in the first round.
-        bound: Option<f64>,
-    },
-}
-
 /// Rounds before the first drop: the first counts are those of uniform weights.
-pub(super) const ROUNDS_BEFORE_DROPS: usize = 2;
+const ROUNDS_BEFORE_DROPS: usize = 2;
 
 impl Trainer {
     /// Starts with all strings of `lexicon` in use, or the first of them if sticks grow. `noise` is drawn from only if
@@ -182,6 +180,7 @@ impl Trainer {
             before_drop: None,
             drop_share: settings.drop_share,
             grew: false,
+            sentences: settings.samples.map(|_| Statistics::new(lexicon.space(&grammar).n_params())),
         };
         Trainer::resume(grammar, lexicon, settings, noise, state)
     }
@@ -195,13 +194,19 @@ impl Trainer {
         state: State,
     ) -> Trainer {
         let table = StringTable::new(&grammar, &lexicon);
-        let (weights, totals) = (Arc::default(), Totals::default());
-        Trainer { grammar, lexicon, table, settings, noise, state, before_round: None, weights, totals }
+        let (weights, totals, of_strings) = (Arc::default(), Totals::default(), Totals::default());
+        let before_round = None;
+        Trainer { grammar, lexicon, table, settings, noise, state, before_round, weights, totals, of_strings }
     }
 
     /// Returns the state before the current round, which a resumed trainer begins anew.
     pub fn state(&self) -> &State {
         self.before_round.as_ref().unwrap_or(&self.state)
+    }
+
+    /// How it trains.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// The parameters as they are.
@@ -211,49 +216,32 @@ impl Trainer {
 
     /// Weights for the next round, `[n_params]`.
     pub fn weights(&self) -> Vec<Wide> {
-        if self.state.rounds > 0 {
-            return self.state.params.weights(&self.grammar, &self.lexicon);
+        if self.is_first(self.state.rounds + 1) {
+            return self.settings.first_weights(&self.state.params, &self.grammar, &self.lexicon, self.noise);
         }
-        self.settings.first_weights(&self.state.params, &self.grammar, &self.lexicon, self.noise)
+        self.state.params.weights(&self.grammar, &self.lexicon)
+    }
+
+    /// Whether a round has the weights that training starts with.
+    fn is_first(&self, round: usize) -> bool {
+        round <= self.n_first()
+    }
+
+    /// The number of rounds that have the weights that training starts with.
+    fn n_first(&self) -> usize {
+        self.settings.samples.map_or(1, |samples| samples.schedule.first)
+    }
+
+    /// The number of rounds before the first drop.
+    fn rounds_before_drops(&self) -> usize {
+        self.n_first() + ROUNDS_BEFORE_DROPS - 1
     }
 
     /// Whether the next round is to report losses.
     pub fn wants_losses(&self) -> bool {
         self.settings.select_by_bound
-            && self.state.rounds >= ROUNDS_BEFORE_DROPS
+            && self.state.rounds >= self.rounds_before_drops()
             && self.state.drop_share > 0.0
-    }
-
-    /// Takes in a round that ran with [`Trainer::weights`].
-    ///
-    /// # Errors
-    /// [`BoundFell`] if the bound fell, and no drop is on trial that could be taken back.
-    pub fn absorb(&mut self, totals: Totals) -> Result<Step, BoundFell> {
-        match self.verdict(&totals) {
-            Verdict::StringsMissing => Ok(self.restore(&totals.missing)),
-            Verdict::DropFailed => Ok(self.take_back()),
-            Verdict::Fell(fell) => Err(fell),
-            Verdict::Counts { bound } => Ok(self.go_on(bound, totals)),
-        }
-    }
-
-    /// Judges the round. A drop is on trial until then.
-    fn verdict(&self, totals: &Totals) -> Verdict {
-        if !totals.missing.is_empty() {
-            return Verdict::StringsMissing;
-        }
-        // The weights of the first round come from no q.
-        let bound =
-            (self.state.rounds > 0).then(|| totals.log_z - self.state.params.divergence(&self.grammar));
-        let fell =
-            self.state.bound.zip(bound).filter(|(before, after)| *after < before - ROUNDING * before.abs());
-        match (fell, self.state.grew) {
-            (None, _) | (Some(_), true) => Verdict::Counts { bound },
-            (Some(_), false) if self.state.before_drop.is_some() => Verdict::DropFailed,
-            (Some((before, after)), false) => {
-                Verdict::Fell(BoundFell { round: self.state.rounds + 1, before, after })
-            }
-        }
     }
 
     /// Takes strings back into use, with what the last round that counted says of them.
@@ -270,47 +258,6 @@ impl Trainer {
         (before_drop.is_some(), counts.len() - params.in_use().count())
     }
 
-    /// Goes back to the parameters before the drop; later drops are smaller, and in the end there are none.
-    fn take_back(&mut self) -> Step {
-        self.before_round.get_or_insert_with(|| self.state.clone());
-        let in_use = self.state.params.in_use().count();
-        if let Some(before_drop) = self.state.before_drop.take() {
-            self.state.params = before_drop;
-        }
-        self.advance();
-        let several = self.state.drop_share * in_use as f64 > 1.0;
-        self.state.drop_share = if several { self.state.drop_share / 4.0 } else { 0.0 };
-        // Strings of earlier drops that were restored since are out of use again.
-        Step::Again { restored: self.state.params.in_use().count().saturating_sub(in_use) }
-    }
-
-    /// Moves the parameters by a round that counts: grows the sticks, drops strings on trial, and updates.
-    fn go_on(&mut self, bound: Option<f64>, totals: Totals) -> Step {
-        let change = relative_change(self.state.bound, bound);
-        let with_losses = self.wants_losses();
-        self.state.bound = bound;
-        self.state.rounds += 1;
-        self.state.counts = totals.counts;
-        self.state.before_drop = None;
-        self.before_round = None;
-        self.state.grew = self.grow();
-
-        let mut dropped = 0;
-        if with_losses {
-            let evidence =
-                Evidence { counts: &self.state.counts, losses: &totals.losses, log_z: &totals.log_z_strings };
-            let before = self.state.params.clone();
-            dropped = self.state.params.drop_strings(&self.table, &evidence, self.state.drop_share).len();
-            self.state.before_drop = (dropped > 0).then_some(before);
-        }
-        let resorted = self.advance();
-        let still = dropped == 0
-            && !self.state.grew
-            && !(self.settings.select_by_bound && self.state.rounds <= ROUNDS_BEFORE_DROPS);
-        let converged = still && change.is_some_and(|change| change.abs() < self.settings.tolerance);
-        Step::Next(RoundReport { bound, change, dropped, resorted, converged, ..RoundReport::default() })
-    }
-
     /// Sorts, updates and fits from the last counts; whether some stick was sorted.
     fn advance(&mut self) -> bool {
         let counts = &self.state.counts;
@@ -324,16 +271,6 @@ impl Trainer {
         self.state.params.fit(&self.grammar, self.settings.fit);
         resorted
     }
-
-    /// Puts the next strings at the ends of the sticks; whether there were any.
-    fn grow(&mut self) -> bool {
-        let Some(Growth { start, step }) = self.settings.growth else { return false };
-        let seen = start + (self.state.rounds - 1) * step;
-        let space = self.lexicon.space(&self.grammar);
-        let next: Vec<ParamId> =
-            space.sticks().flat_map(|strings| strings.skip(seen).take(step)).map(ParamId).collect();
-        self.state.params.use_strings(&self.table, &next) > 0
-    }
 }
 
 impl trainer::Trainer for Trainer {
@@ -345,9 +282,18 @@ impl trainer::Trainer for Trainer {
         self.state.bound
     }
 
+    fn shards(&self, shards: &dyn Shards) -> Vec<usize> {
+        let Some(Samples { schedule, .. }) = self.settings.samples else {
+            return (0..shards.len()).collect();
+        };
+        let of_strings = (0..shards.len()).filter(|&shard| shards.strings(shard).is_some());
+        schedule.sampled(self.state.rounds + 1).into_iter().chain(of_strings).collect()
+    }
+
     fn begin(&mut self, _: Collect) {
         self.weights = Arc::new(self.weights());
-        self.totals = Totals::new(self.weights.len(), self.wants_losses());
+        let totals = || Totals::new(self.weights.len(), self.wants_losses());
+        (self.totals, self.of_strings) = (totals(), totals());
     }
 
     fn ask(&self, _: &dyn Shards) -> Read<Ask> {
@@ -356,16 +302,21 @@ impl trainer::Trainer for Trainer {
 
     fn add(&mut self, shards: &dyn Shards, shard: usize, answer: Answer) -> Read<bool> {
         let Answer::Expectation(found) = answer else { return Ok(false) };
-        let params = shards.params(shard)?;
+        let (params, strings) = (shards.params(shard)?, shards.strings(shard));
+        let is_apart = strings.is_some() && self.settings.samples.is_some();
+        let totals = if is_apart { &mut self.of_strings } else { &mut self.totals };
         Ok(are_out_of_use(&self.weights, &params, &found.missing)
-            && self.totals.add(shards.strings(shard).as_ref(), in_use(&self.weights, &params), found))
+            && totals.add(strings.as_ref(), in_use(&self.weights, &params), found))
     }
 
     fn finish(&mut self) -> Result<Step, Failure> {
-        let totals = std::mem::take(&mut self.totals);
+        let [totals, of_strings] = [&mut self.totals, &mut self.of_strings].map(std::mem::take);
         self.weights = Arc::default();
         let before = self.unsettled();
-        let step = self.absorb(totals)?;
+        let step = match self.settings.samples {
+            Some(samples) => self.absorb_sample(samples, totals, of_strings),
+            None => self.absorb(totals)?,
+        };
         match step {
             Step::Again { .. } if self.unsettled() >= before => {
                 Err(Failure::NoProgress { round: self.state.rounds + 1 })

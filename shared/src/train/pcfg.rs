@@ -1,9 +1,13 @@
-//! The trainer of PCFGs: answers of a round over the whole corpus, for every method.
+//! The trainer of PCFGs, for every method.
 //!
 //! ```text
 //! begin → ask, work(shard) … add(answer) … → finish ─┬─ a sentence has no derivation → Step::Again, with what it lacks
 //!                                                      └─ counts, α                    → Step::Next
 //! ```
+//!
+//! With a [`Schedule`] each round reads a sample of the corpus, and the counts are averages over samples: EM is then stepwise (Liang & Klein
+//! 2009, §3), and variational Bayes stochastic (Hoffman et al. 2013; of PCFGs Pate & Johnson 2016). Without one it is as if every round read all
+//! shards at rate one.
 //!
 //! Between two rounds its [`State`] is all that matters: a trainer made from a saved one goes on to the same bits.
 
@@ -24,6 +28,7 @@ use crate::train::anneal::Anneal;
 use crate::train::round::{Ask, BoundFell, ROUNDING, RoundReport, Step, Totals};
 use crate::train::round::{are_out_of_use, in_use, relative_change};
 use crate::train::state::{StateError, check_rounds};
+use crate::train::stochastic::{Schedule, averaged};
 use crate::train::trainer::{self, Collect, Failure, Learned, Read, Shards};
 use crate::work::task::{Answer, Collapse, Collapsed, Expectation, Named, Sampled, ShardState, Work};
 
@@ -79,9 +84,12 @@ pub struct Settings {
     pub method: Method,
     /// The start.
     pub start: Start,
+    /// The samples that rounds read, of EM and variational Bayes; `None`: each reads all shards.
+    pub schedule: Option<Schedule>,
     /// The temperatures of the rounds.
     pub anneal: Anneal,
-    /// Relative change of the objective below which training has converged; samplers never do.
+    /// Relative change of the objective below which training has converged; samplers never do, nor does an objective that is
+    /// estimated.
     pub tolerance: f64,
     /// Seed of all that is random,
     pub seed: u64,
@@ -98,6 +106,8 @@ pub struct State {
     pub rounds: usize,
     /// The last objective.
     pub bound: Option<f64>,
+    /// With a schedule, Σ log Z of the corpus, averaged over the rounds that have an objective.
+    log_z: Option<f64>,
     /// Whether `estimate` has counts: those of a round, or of given trees.
     counted: bool,
     /// Parameters that are kept above zero because a sentence needs them ([`map_em`]), ascending.
@@ -127,6 +137,10 @@ struct Share {
 
 /// Probability of a parameter that is kept above zero, in a multinomial that sums to one.
 const REVIVED: f64 = 1e-10;
+
+/// The least weight of a parameter by stepwise EM. A rule that the samples so far did not use may be needed by the next one.
+const LEAST: f64 = 1e-30;
+
 impl State {
     /// Checks that a trainer of these multinomials and of shards that touch so many parameters each can go on from it.
     pub fn check(&self, groups: &Groups, n_touched: &[usize]) -> Result<(), StateError> {
@@ -199,6 +213,7 @@ impl Trainer {
             estimate,
             rounds: 0,
             bound: None,
+            log_z: None,
             counted,
             revived: Vec::new(),
             shard_state: Vec::new(),
@@ -208,7 +223,10 @@ impl Trainer {
     }
 
     /// Goes on from `state`, which [`State::check`] found in order; all else as it was then.
-    pub fn resume(groups: Groups, settings: Settings, state: State) -> Trainer {
+    pub fn resume(groups: Groups, mut settings: Settings, state: State) -> Trainer {
+        if let (Some(schedule), Start::Counts(_)) = (&mut settings.schedule, &settings.start) {
+            schedule.first = 0; // counts are there to begin with
+        }
         let gathered = Gathered::new(groups.n_params());
         let (weights, collect, samples) = (Arc::default(), Collect::default(), Vec::new());
         Trainer { groups, settings, state, before_round: None, weights, collect, gathered, samples }
@@ -238,6 +256,11 @@ impl Trainer {
     pub fn reading_weights(&self) -> Vec<Wide> {
         let (groups, estimate) = (&self.groups, &self.estimate());
         match self.settings.method {
+            Method::Em if self.settings.schedule.is_some() => {
+                let least = Wide::from_f64(LEAST);
+                let weights = em::weights(groups, estimate).into_iter();
+                weights.map(|weight| if weight < least { least } else { weight }).collect()
+            }
             Method::Em => em::weights(groups, estimate),
             Method::MapEm => self.revive(map_em::weights(groups, estimate)),
             Method::Vb { .. } => vb::weights(groups, estimate),
@@ -271,14 +294,32 @@ impl Trainer {
         }
     }
 
-    /// The objective under the weights of the round, whose sums are given.
-    fn bound(&self, totals: &Totals) -> Option<f64> {
-        let (groups, State { estimate, counted, .. }) = (&self.groups, &self.state);
+    /// Whether a round has the weights that training starts with.
+    fn is_first(&self, round: usize) -> bool {
+        self.settings.schedule.map_or(!self.state.counted, |schedule| schedule.is_first(round))
+    }
+
+    /// The rate at which a round moves the counts, and the weight of a shard's sentences in it: both 1 over all shards.
+    fn rate_and_scale(&self, round: usize) -> (f64, f64) {
+        self.settings.schedule.map_or((1.0, 1.0), |schedule| (schedule.rate(round), schedule.scale(round)))
+    }
+
+    /// The objective under the weights of a round, whose sums are given.
+    fn bound(&mut self, round: usize, totals: &Totals) -> Option<f64> {
+        let is_first = self.is_first(round);
+        if is_first && matches!(self.settings.method, Method::Vb { .. }) {
+            return None; // the first weights come from no q
+        }
+        let (rate, scale) = self.rate_and_scale(round);
+        let found = scale * totals.log_z;
+        let log_z = self.state.log_z.map_or(found, |before| averaged(before, found, rate));
+        self.state.log_z = self.settings.schedule.map(|_| log_z);
+        let (groups, State { estimate, .. }) = (&self.groups, &self.state);
         match self.settings.method {
-            Method::Em => Some(em::bound(totals.log_z)),
-            Method::MapEm => Some(map_em::bound(groups, estimate, &self.weights, totals.log_z)),
-            Method::Vb { .. } => counted.then(|| vb::bound(groups, estimate, totals.log_z)),
-            Method::CollapsedVb => Some(collapsed::bound(totals.log_z)),
+            Method::Em => Some(em::bound(log_z)),
+            Method::MapEm => Some(map_em::bound(groups, estimate, &self.weights, log_z)),
+            Method::Vb { .. } => Some(vb::bound(groups, estimate, log_z)),
+            Method::CollapsedVb => Some(collapsed::bound(log_z)),
             Method::Gibbs => {
                 let (alpha, counts) = (estimate.alpha.clone(), totals.counts.clone());
                 Some(gibbs::bound(groups, &Estimate { alpha, counts }))
@@ -288,6 +329,7 @@ impl Trainer {
 
     fn never_falls(&self) -> bool {
         match self.settings.method {
+            _ if self.settings.schedule.is_some() => false,
             Method::Em | Method::Vb { .. } => true,
             Method::MapEm => self.state.estimate.alpha.iter().all(|&alpha| alpha >= 1.0),
             Method::CollapsedVb | Method::Gibbs => false,
@@ -333,11 +375,18 @@ impl trainer::Trainer for Trainer {
         self.state.bound
     }
 
+    fn shards(&self, shards: &dyn Shards) -> Vec<usize> {
+        match self.settings.schedule {
+            Some(schedule) => schedule.sampled(self.state.rounds + 1),
+            None => (0..shards.len()).collect(),
+        }
+    }
+
     fn begin(&mut self, collect: Collect) {
         self.collect = collect;
         let Settings { seed, run, .. } = self.settings;
         let round = self.state.rounds as u64 + 1;
-        let mut weights = match (self.state.counted, self.settings.method) {
+        let mut weights = match (!self.is_first(self.state.rounds + 1), self.settings.method) {
             (false, _) => self.settings.start.weights(&self.groups, seed, run),
             (true, Method::Gibbs) => gibbs::weights(&self.groups, &self.state.estimate, seed, run, round),
             (true, _) => self.reading_weights(),
@@ -407,7 +456,8 @@ impl trainer::Trainer for Trainer {
                 restored => Ok(Step::Again { restored }),
             };
         }
-        let bound = self.bound(&totals);
+        let bound = self.bound(round, &totals);
+        let (rate, scale) = self.rate_and_scale(round);
         let anneal = self.settings.anneal;
         if let (Some(before), Some(after)) = (self.state.bound, bound)
             && self.never_falls()
@@ -432,8 +482,11 @@ impl trainer::Trainer for Trainer {
         if self.settings.method == (Method::Vb { fit_alpha: true }) {
             self.fit_alpha(&totals.counts);
         }
-        self.state.estimate.counts = totals.counts;
+        for (count, found) in self.state.estimate.counts.iter_mut().zip(totals.counts) {
+            *count = averaged(*count, scale * found, rate);
+        }
         let converged = self.settings.method != Method::Gibbs
+            && self.settings.schedule.is_none()
             && anneal.is_over(round)
             && change.is_some_and(|change| change.abs() < self.settings.tolerance);
         let temperature = Some(anneal.temperature(round)).filter(|&temperature| temperature != 1.0);

@@ -8,51 +8,7 @@
 //! Every method has a file beside this one with its settings, its state and its trainer. Between two rounds the state is all that
 //! matters: a trainer that is made from a saved state computes the same bits as one that was never interrupted.
 //!
-//! EM of a PCFG on one machine, with one shard:
-//!
-//! ```
-//! use std::sync::Arc;
-//! use grammaton::data::Sentence;
-//! use grammaton::grammar::{groups::Groups, lexicon::Lexicon, syntax};
-//! use grammaton::train::anneal::Anneal;
-//! use grammaton::train::pcfg::{Method, Settings, Start, Trainer};
-//! use grammaton::train::round::Step;
-//! use grammaton::train::trainer::{Collect, Trainer as _, round};
-//! use grammaton::work::engine::Engine;
-//! use grammaton::work::shard::Shard;
-//! use grammaton::work::task::{Answer, Language, Named, Task, Work};
-//!
-//! let (grammar, _) = syntax::parse("1 1 S --> S S\n1 1 S --> a\n1 1 S --> b\n", "grammar").unwrap();
-//! let tokens = "a a b".split(' ').map(|name| grammar.symbol(name).unwrap()).collect();
-//! let shard = Named::new(Shard::Sentences(vec![Sentence { tokens, multiplicity: 1 }]));
-//! let groups = Groups::new(&grammar, &Lexicon::default());
-//! let alpha = groups.alpha(&grammar);
-//! let language = Language { grammar: Named::new(grammar), lexicon: Named::new(Lexicon::default()) };
-//! let engine = Engine::default();
-//! let compute = |work: Work| {
-//!     engine.run(&Task { language: Some(language.clone()), shard: shard.clone(), work }).unwrap()
-//! };
-//! let Answer::Index(index) = compute(Work::Index) else { unreachable!("the answer is to what was asked") };
-//! let shards = vec![Arc::new(index.params)];
-//!
-//! let settings = Settings {
-//!     method: Method::Em,
-//!     start: Start::Uniform,
-//!     anneal: Anneal { from: 1.0, to: 1.0, rounds: 0 },
-//!     tolerance: 1e-6,
-//!     seed: 1,
-//!     run: 1,
-//! };
-//! let mut trainer = Trainer::new(groups, alpha, settings);
-//! loop {
-//!     let step = round(&mut trainer, &shards, Collect::default(), |_, work| compute(work)).unwrap();
-//!     if matches!(step, Step::Next(report) if report.converged) {
-//!         break;
-//!     }
-//! }
-//! // Two splits and three letters: P(S → S S) = 2/5, P(S → a) = 2/5, P(S → b) = 1/5.
-//! assert_eq!(trainer.state().estimate.counts[1..], [2.0, 2.0, 1.0]);
-//! ```
+//! [`crate::Fit`] runs one in this process.
 
 use std::error::Error;
 use std::ops::Range;

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::data::Sentence;
-use crate::data::treebank::Rules;
+use crate::data::treebank::{Rhs, RuleId, Rules, Treebank};
 use crate::grammar::SymbolId;
 use crate::models::latent;
 
@@ -67,6 +67,59 @@ pub struct SentenceShard {
     pub shard: Shard,
     /// For every sentence of the shard, its positions in the corpus, ascending; as many as its multiplicity.
     pub positions: Vec<Vec<u32>>,
+}
+
+/// A block ends with the sentence that brings it to so many symbols, or to a shard's if that is more. Equal sentences of a block are
+/// computed once.
+pub const BLOCK_SYMBOLS: usize = 1 << 20;
+
+/// [`cut_counted`] of each block of sentences by itself; positions are those in the whole corpus.
+pub fn cut_blocks(
+    sentences: &[Vec<SymbolId>],
+    occurrences: &[u32],
+    shard_symbols: u32,
+) -> Vec<SentenceShard> {
+    let block_symbols = BLOCK_SYMBOLS.max(shard_symbols as usize);
+    let (mut shards, mut start) = (Vec::new(), 0);
+    while start < sentences.len() {
+        let (mut end, mut n_symbols) = (start, 0);
+        while end < sentences.len() && n_symbols < block_symbols {
+            n_symbols += sentences[end].len();
+            end += 1;
+        }
+        let mut block =
+            cut_counted(&sentences[start..end], occurrences.get(start..end).unwrap_or(&[]), shard_symbols);
+        let positions = block.iter_mut().flat_map(|shard| shard.positions.iter_mut().flatten());
+        positions.for_each(|position| *position += start as u32);
+        shards.extend(block);
+        start = end;
+    }
+    shards
+}
+
+/// The trees of a treebank in shards: one ends with the tree that brings it to `shard_words` words or more.
+pub fn cut_trees(treebank: &Treebank, shard_words: u32) -> Vec<SentenceShard> {
+    let Treebank { rules, derivations, .. } = treebank;
+    let is_word = |rule: &&RuleId| matches!(rules.rules[rule.index()].right, Rhs::Lexical(_));
+    let mut shards = Vec::new();
+    let (mut trees, mut positions, mut n_words) = (Vec::new(), Vec::new(), 0);
+    let close = |trees: &mut Vec<_>, positions: &mut Vec<_>| SentenceShard {
+        shard: Shard::Trees { rules: rules.clone(), trees: latent::Shard { trees: std::mem::take(trees) } },
+        positions: std::mem::take(positions),
+    };
+    for (position, tree) in (0..).zip(derivations) {
+        trees.push(tree.clone());
+        positions.push(vec![position]);
+        n_words += tree.iter().filter(is_word).count();
+        if n_words >= shard_words as usize {
+            shards.push(close(&mut trees, &mut positions));
+            n_words = 0;
+        }
+    }
+    if !trees.is_empty() {
+        shards.push(close(&mut trees, &mut positions));
+    }
+    shards
 }
 
 /// Merges equal sentences and cuts the rest into shards: one ends with the sentence that brings it to

@@ -31,6 +31,7 @@ fn settings() -> Settings {
         growth: None,
         tolerance: 0.0,
         start: Start::Uniform,
+        samples: None,
     }
 }
 

@@ -79,12 +79,12 @@ fn gzip_is_known_by_content_and_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("c.txt.gz");
     std::fs::write(&path, &packed).unwrap();
-    let (corpus, _) = Corpus::open(&path, &CHARS).unwrap();
+    let (corpus, _) = Corpus::open_with(&path, &CHARS).unwrap();
     assert_eq!(corpus.sentences, expected.sentences);
     std::fs::write(&path, "ab c\n").unwrap();
-    assert!(matches!(Corpus::open(&path, &CHARS), Err(ReadError::Damaged { .. })));
+    assert!(matches!(Corpus::open_with(&path, &CHARS), Err(ReadError::Damaged { .. })));
     assert!(matches!(read(&packed[..packed.len() - 9], &CHARS), Err(ReadError::Damaged { .. })));
-    assert!(matches!(Corpus::open(&folder.path().join("none"), &CHARS), Err(ReadError::Open { .. })));
+    assert!(matches!(Corpus::open_with(&folder.path().join("none"), &CHARS), Err(ReadError::Open { .. })));
 }
 
 #[test]

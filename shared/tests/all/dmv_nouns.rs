@@ -279,6 +279,7 @@ fn sticks_are_trained_and_trees_printed_down_to_the_tokens() {
             growth: None,
             tolerance: 0.0,
             start: Start::Uniform,
+            samples: None,
         };
         let run = Run::new(&grammar, &lexicon, &items);
         let (shared_grammar, shared_lexicon) = (Arc::new(grammar.clone()), Arc::new(lexicon.clone()));

@@ -382,6 +382,7 @@ fn section_3_1_recursive_nonterminals_train_and_no_string_contains_itself() {
         growth: None,
         tolerance: 0.0,
         start: Start::Uniform,
+        samples: None,
     };
     let (grammar, lexicon) = (Arc::new(grammar), Arc::new(lexicon));
     let mut trainer = Trainer::new(grammar, lexicon, settings, Noise::new(0, 0));

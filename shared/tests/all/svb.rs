@@ -10,8 +10,7 @@ use grammaton::models::adaptor::hyper::Fit;
 use grammaton::models::adaptor::start::Start;
 use grammaton::num::{Noise, Wide};
 use grammaton::train;
-use grammaton::train::adaptor::{Growth, Settings};
-use grammaton::train::adaptor_svb::{State, Trainer};
+use grammaton::train::adaptor::{Growth, Samples, Settings, State, Trainer};
 use grammaton::train::round::{RoundReport, Step, Totals, in_use};
 use grammaton::train::stochastic::Schedule;
 use grammaton::train::trainer::{self, Collect};
@@ -36,6 +35,7 @@ fn settings() -> Settings {
         growth: None,
         tolerance: 0.0,
         start: Start::Uniform,
+        samples: None,
     }
 }
 
@@ -115,16 +115,20 @@ impl Shards {
 }
 
 fn trainer(grammar: &Grammar, lexicon: &Lexicon, settings: Settings, schedule: Schedule) -> Trainer {
-    Trainer::new(Arc::new(grammar.clone()), Arc::new(lexicon.clone()), settings, schedule, 1)
+    let settings = Settings { samples: Some(Samples { schedule, select_every: 1 }), ..settings };
+    let noise = Noise::new(schedule.seed, schedule.run);
+    Trainer::new(Arc::new(grammar.clone()), Arc::new(lexicon.clone()), settings, noise)
 }
 
 /// A round, again until it counts; how often it ran again.
 fn round(shards: &Shards, trainer: &mut Trainer) -> (RoundReport, usize) {
     for again in 0..50 {
         let (weights, losses) = (trainer.weights(), trainer.wants_losses());
-        let sample = shards.sums(trainer.sampled().into_iter(), &weights, losses);
+        let samples = trainer.settings().samples.unwrap();
+        let sampled = samples.schedule.sampled(trainer.state().rounds + 1);
+        let sample = shards.sums(sampled.into_iter(), &weights, losses);
         let strings = shards.sums(shards.strings(), &weights, losses);
-        if let Step::Next(report) = trainer.absorb(sample, strings) {
+        if let Step::Next(report) = trainer.absorb_sample(samples, sample, strings) {
             return (report, again);
         }
     }
@@ -193,35 +197,42 @@ fn at_rate_one_over_all_shards_a_pcfg_is_trained_in_batch_bit_for_bit() {
     let harmonic: Vec<f64> = (0..groups.n_params()).map(|at| 0.5 + at as f64).collect();
     let indexes: Vec<_> = shards.indexes.iter().cloned().map(Arc::new).collect();
     let starts = [train::pcfg::Start::Jitter(0.5), train::pcfg::Start::Counts(harmonic)];
-    let methods = [
-        (train::pcfg::Method::Vb { fit_alpha: false }, train::pcfg_online::Method::Vb),
-        (train::pcfg::Method::Em, train::pcfg_online::Method::Em),
-    ];
-    for (start, (method, of_samples)) in
-        starts.iter().flat_map(|start| methods.map(|method| (start.clone(), method)))
-    {
-        let alpha = groups.alpha(&grammar);
-        let settings = train::pcfg::Settings {
-            method,
-            start: start.clone(),
-            anneal: grammaton::train::anneal::Anneal::default(),
-            tolerance: 0.0,
-            seed: 3,
-            run: 0,
-        };
-        let mut batch = train::pcfg::Trainer::new(groups.clone(), alpha.clone(), settings);
-        let mut online = train::pcfg_online::Trainer::new(groups.clone(), alpha, of_samples, start, schedule);
+    let methods = [train::pcfg::Method::Vb { fit_alpha: false }, train::pcfg::Method::Em];
+    for (start, method) in starts.iter().flat_map(|start| methods.map(|method| (start.clone(), method))) {
+        let trainer = |schedule| pcfg(&grammar, method, start.clone(), schedule);
+        let (mut batch, mut online) = (trainer(None), trainer(Some(schedule)));
         for _ in 0..8 {
-            let sample = shards.sums(online.sampled().into_iter(), &online.weights(), false);
-            let Step::Next(found) = online.absorb(sample) else { unreachable!() };
             let answer =
                 |shard: usize, work| shards.run.answer(&shards.engine, &shards.run.shards[shard], work);
-            let step = trainer::round(&mut batch, &indexes, Collect::default(), answer);
-            let Step::Next(expected) = step.unwrap() else { unreachable!() };
+            let step = |trainer: &mut train::pcfg::Trainer| match trainer::round(
+                trainer,
+                &indexes,
+                Collect::default(),
+                answer,
+            )
+            .unwrap()
+            {
+                Step::Next(report) => report,
+                step => panic!("{step:?}"),
+            };
+            let (found, expected) = (step(&mut online), step(&mut batch));
             assert_eq!((found.bound, found.change), (expected.bound, expected.change));
             assert_eq!(online.params(), batch.params());
         }
     }
+}
+
+fn pcfg(
+    grammar: &Grammar,
+    method: train::pcfg::Method,
+    start: train::pcfg::Start,
+    schedule: Option<Schedule>,
+) -> train::pcfg::Trainer {
+    let groups = Groups::new(grammar, &Lexicon::default());
+    let alpha = groups.alpha(grammar);
+    let anneal = grammaton::train::anneal::Anneal::default();
+    let settings = train::pcfg::Settings { method, start, schedule, anneal, tolerance: 0.0, seed: 3, run: 0 };
+    train::pcfg::Trainer::new(groups, alpha, settings)
 }
 
 /// The statistics of the first sample have no use of most rules, and the sentences of the next need them.
@@ -230,17 +241,17 @@ fn stepwise_em_gives_every_sentence_a_derivation() {
     let grammar = plain();
     let sentences = corpus(&grammar, 150, 5);
     let shards = Shards::new(&grammar, &Lexicon::default(), &sentences);
-    let groups = Groups::new(&grammar, &Lexicon::default());
+    let indexes: Vec<_> = shards.indexes.iter().cloned().map(Arc::new).collect();
     // With κ = 0 each round forgets all that came before it.
     for power in [0.0, 0.7] {
         let schedule = Schedule { shards: shards.n_sentences, sample: 1, power, first: 1, ..SAMPLES };
-        let (method, start) = (train::pcfg_online::Method::Em, train::pcfg::Start::Uniform);
-        let alpha = groups.alpha(&grammar);
-        let mut trainer = train::pcfg_online::Trainer::new(groups.clone(), alpha, method, start, schedule);
+        let (method, start) = (train::pcfg::Method::Em, train::pcfg::Start::Uniform);
+        let mut trainer = pcfg(&grammar, method, start, Some(schedule));
         for _ in 0..20 {
-            let sample = shards.sums(trainer.sampled().into_iter(), &trainer.weights(), false);
-            assert_eq!(sample.missing, []);
-            let Step::Next(report) = trainer.absorb(sample) else { unreachable!() };
+            let answer =
+                |shard: usize, work| shards.run.answer(&shards.engine, &shards.run.shards[shard], work);
+            let step = trainer::round(&mut trainer, &indexes, Collect::default(), answer);
+            let Step::Next(report) = step.unwrap() else { panic!("a sentence lacks a derivation") };
             assert!(report.bound.unwrap().is_finite(), "{report:?}");
         }
     }
@@ -337,7 +348,8 @@ fn a_trainer_made_from_a_saved_state_goes_on_to_the_same_bits() {
             let (state, _): (State, usize) = bincode::serde::decode_from_slice(&saved, config).unwrap();
             assert_eq!(state.check(&grammar, &lexicon), Ok(()));
             let (grammar, lexicon) = (Arc::new(grammar.clone()), Arc::new(lexicon.clone()));
-            resumed = Trainer::resume(grammar, lexicon, settings.clone(), schedule, 1, state);
+            resumed =
+                Trainer::resume(grammar, lexicon, undisturbed.settings().clone(), Noise::new(3, 0), state);
             assert_eq!(
                 round(&shards, &mut undisturbed),
                 round(&shards, &mut resumed),
@@ -367,9 +379,13 @@ fn a_string_that_a_sampled_sentence_needs_comes_back() {
         trainer(&grammar, &lexicon, settings, Schedule { shards: shards.n_sentences, ..SAMPLES });
     rounds(&shards, &mut trainer, 2);
     let weights = trainer.weights();
-    let mut sample = shards.sums(trainer.sampled().into_iter(), &weights, true);
+    let samples = trainer.settings().samples.unwrap();
+    let sampled = samples.schedule.sampled(trainer.state().rounds + 1);
+    let mut sample = shards.sums(sampled.into_iter(), &weights, true);
     sample.losses.fill(0.0);
-    let Step::Next(report) = trainer.absorb(sample, shards.sums(shards.strings(), &weights, true)) else {
+    let Step::Next(report) =
+        trainer.absorb_sample(samples, sample, shards.sums(shards.strings(), &weights, true))
+    else {
         panic!("nothing was missing")
     };
     assert_eq!((report.dropped, trainer.params().in_use().count()), (3, 0));
@@ -408,7 +424,7 @@ fn states_of_other_models_are_refused() {
     let schedule = Schedule { shards: 4, ..SAMPLES };
     let mut state = trainer(&grammar, &few, settings(), schedule).state().clone();
     assert_eq!(state.check(&grammar, &few), Ok(()));
-    assert!(state.check(&grammar, &many).unwrap_err().to_string().contains("statistics"));
+    assert!(state.check(&grammar, &many).unwrap_err().to_string().contains("counts"));
     state.rounds = usize::MAX;
     assert!(state.check(&grammar, &few).unwrap_err().to_string().contains("rounds"));
 }

@@ -325,6 +325,7 @@ fn absorb(grammar: Arc<Grammar>, lexicon: Arc<Lexicon>, totals: Totals) {
         growth: None,
         tolerance: 1e-5,
         start: Start::Uniform,
+        samples: None,
     };
     let mut trainer = Trainer::new(grammar, lexicon, settings, Noise::new(1, 1));
     for _ in 0..4 {

@@ -86,7 +86,7 @@ impl Text {
         if format == "segmented" {
             let unit = if unit == "char" { Unit::Char } else { Unit::Token };
             let options = Options { unit, ..Options::default() };
-            let corpus = |name: &str| Corpus::open(&dir.join(name), &options).unwrap().0;
+            let corpus = |name: &str| Corpus::open_with(&dir.join(name), &options).unwrap().0;
             let predicted = corpus(&format!("out/segmentation.{decoding}.txt"));
             score_corpora(&corpus("corpus.txt"), &predicted).unwrap();
         }

@@ -76,15 +76,10 @@ impl Trained {
         );
         let job = Job::parse(&job, "job.toml", folder.path(), &[]).unwrap();
         let inputs = Inputs::load(&job).unwrap();
-        let mut trained = Trained {
-            model: SavedModel::new(empty(), &job.corpus),
-            job,
-            inputs,
-            folder,
-            checkpoint: Vec::new(),
-        };
+        let mut trained =
+            Trained { model: job.corpus.saved(empty()), job, inputs, folder, checkpoint: Vec::new() };
         let learned = trained.train(false).unwrap().model;
-        trained.model = SavedModel::new(learned, &trained.job.corpus);
+        trained.model = trained.job.corpus.saved(learned);
         let file = fs::read(trained.file(2)).unwrap();
         let (_, body) = checkpoint::SEAL.open(&file).unwrap();
         trained.checkpoint = zstd::decode_all(body).unwrap();

@@ -145,7 +145,10 @@ fn later(mut error: ReadError, lines: u32, bytes: u64) -> ReadError {
         ReadError::Unpacked { line, .. }
         | ReadError::Layout { line, .. }
         | ReadError::TooManyOccurrences { line, .. } => *line += lines,
-        ReadError::Open { .. } | ReadError::Packed { .. } | ReadError::Empty { .. } => {}
+        ReadError::Open { .. }
+        | ReadError::OtherFormat { .. }
+        | ReadError::Packed { .. }
+        | ReadError::Empty { .. } => {}
     }
     error
 }

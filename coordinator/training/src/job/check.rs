@@ -7,13 +7,14 @@ use std::fmt;
 
 use grammaton::grammar::auto::Auto;
 use grammaton::models::decode::Decoder;
-use grammaton::train::mixture::{MAX_COMPONENTS, MixtureError};
+use grammaton::train::mixture::MixtureError;
 
 use super::keys::KeyOfJob as _;
 use super::located::{Fault, Node, Problem};
-use super::{FamiliesSource, GrammarSource, Job, Method, ModelKind, ModelTable, RulePrior, Start};
+use super::{GrammarSource, Job, Method, ModelKind, ModelTable, Start};
+use grammaton::settings::Estimator;
+use grammaton::settings::inference::Misfit;
 use grammaton::settings::key::{Key, exact};
-use grammaton::settings::{Estimator, Model};
 
 impl Job {
     /// Refuses numbers outside their range.
@@ -137,51 +138,10 @@ impl Job {
         let suits = kind == ModelKind::Dmv || !adapted;
         holds("model.adapted", suits, &"tags", "left out, unless model.kind is \"dmv\"")?;
 
-        let model = self.model.model();
-        let is_normal = inference.prior == RulePrior::LogisticNormal;
-        let suits = !is_normal || matches!(model, Model::Pcfg | Model::Dmv);
-        holds(
-            "inference.prior",
-            suits,
-            &"\"logistic-normal\"",
-            "\"dirichlet\", unless model.kind is \"pcfg\", or \"dmv\" without model.adapted",
-        )?;
-        let suits = !is_normal || inference.method == Method::Vb;
-        holds("inference.method", suits, &"another", "\"vb\" with inference.prior = \"logistic-normal\"")?;
-        let estimator = Estimator::of(inference).filter(|estimator| model.estimators().contains(estimator));
-        let methods = match model {
-            Model::PcfgLa => "\"em\", \"vb\" or \"cvb\" for a PCFG with latent annotations",
-            Model::AdaptedDmv => "\"vb\" or \"svb\" with adapted constituents (model.adapted)",
-            Model::Adaptor | Model::Pcfg | Model::Dmv => {
-                "\"vb\", \"svb\" or \"hastings\" for an adaptor grammar; the others are for model.kind = \"pcfg\""
-            }
-        };
-        holds("inference.method", estimator.is_some(), &"another", methods)?;
-        if let Some(estimator) = estimator {
-            let starts = Start::all().filter(|start| start.suits(model, estimator));
-            let starts: Vec<String> = starts.map(|start| format!("\"{}\"", start.name())).collect();
-            let one_of = if starts.len() > 1 { "one of " } else { "" };
-            let expected = format!("{one_of}{} for {}", starts.join(", "), estimator.in_words(model));
-            let found = format!("\"{}\"", inference.start.name());
-            holds("inference.start", inference.start.suits(model, estimator), &found, &expected)?;
-        }
-        let from_start =
-            !self.model.is_adapted() && kind != ModelKind::PcfgLa && !inference.method.is_sampler();
-        let rounds = inference.max_rounds;
-        let suits = rounds >= 1 || from_start;
-        holds("inference.max_rounds", suits, &rounds, "1 or more, with this model and method")?;
-        if let (Some(alpha), ModelKind::PcfgLa) = (inference.alpha, kind) {
-            // Below, weights of a tree leave the range of exponents.
-            holds("inference.alpha", alpha >= 1e-9, &alpha, "1e-9 or more with latent annotations")?;
-        }
-        let families = &inference.families;
-        let named = !matches!(families, FamiliesSource::File(path) if path.as_os_str().is_empty());
-        holds("inference.families", named, &"an empty one", "\"none\", \"ptb\", \"ud\" or a path")?;
-        let n_components = inference.components.len();
-        let most = format!("at most {MAX_COMPONENTS} components");
-        holds("inference.components", n_components <= MAX_COMPONENTS, &n_components, &most)?;
-        let suits = n_components > 0 || inference.mixture.is_empty() || !is_normal;
-        holds("inference.mixture", suits, &"some", "[], unless there are inference.components")?;
+        inference.check_method(self.model.model()).map_err(|Misfit { key, found, expected }| {
+            let at = root.find(&format!("inference.{key}")).unwrap_or(root);
+            Fault::new(at, Problem::Mismatch { found, expected })
+        })?;
         inference.constrained().map_err(|error| {
             let keys = match error {
                 MixtureError::Limit(_) => ["inference.base_to", "inference.base_from", "inference.base_by"],

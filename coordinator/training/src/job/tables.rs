@@ -11,7 +11,9 @@ use grammaton::data::corpus::{Cleaning, Format, Layout, Marks, Normalise, Option
 use grammaton::data::dependency::{Punctuation, Tags};
 use grammaton::data::treebank::Classes;
 use grammaton::grammar::auto::Auto;
+use grammaton::models::Trained;
 use grammaton::models::decode::Decoder;
+use grammaton::saved::SavedModel;
 use grammaton::settings::key::{Need, Rules};
 use grammaton::settings::method::*;
 use grammaton::table;
@@ -259,6 +261,11 @@ impl CorpusTable {
             layout: self.layout(),
             cleaning,
         }
+    }
+
+    /// A model of this corpus, to be saved.
+    pub fn saved(&self, model: Trained) -> SavedModel {
+        SavedModel::new(model, self.format, self.unit, self.options().cleaning)
     }
 
     /// How lines hold sentences.

@@ -45,7 +45,7 @@ mod tests {
     use grammaton::models::pcfg;
 
     use super::*;
-    use crate::model::tests::small;
+    use crate::model::tests::{OfGrammar as _, small};
 
     #[test]
     fn rules_are_sorted_by_use_and_have_probabilities() {

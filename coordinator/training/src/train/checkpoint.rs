@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use basics::clock;
-use basics::sealed::{self, Defect, Seal};
 use basics::store::Store;
 use grammaton::data::corpus::unpack::{Packing, Unpack};
 use grammaton::grammar::Grammar;
 use grammaton::models::latent;
 use grammaton::models::tally::Tally;
+use grammaton::sealed::{self, Defect, Seal};
 use grammaton::work::task::{ContentHash, Named};
 use serde::{Deserialize, Serialize};
 
@@ -29,11 +29,12 @@ use crate::job::{Job, ModelKind, OutputTable};
 use crate::metrics::CheckpointStatus;
 use crate::metrics::{HeldOut, RoundMetrics, Timings};
 use crate::train::group::Inputs;
-use crate::train::methods::State;
-use crate::train::prepare::{Chosen, Items, Sentences};
+use crate::train::prepare::{Items, Sentences};
+use grammaton::methods::State;
+use grammaton::prepare::Chosen;
 
 /// First bytes of a file.
-pub const SEAL: Seal = Seal { magic: *b"GRMTNCKP", oldest: 2, version: 3 };
+pub const SEAL: Seal = Seal { magic: *b"GRMTNCKP", oldest: 4, version: 4 };
 /// Level of zstd. It takes a tenth of the time of the default level, and parameters hardly shrink more with that.
 const LEVEL: i32 = 1;
 /// Bytes that are compressed at a time.
@@ -51,14 +52,6 @@ pub struct Checkpoint<'a> {
     pub chosen: Cow<'a, Vec<Chosen>>,
     /// Progress of the job.
     pub progress: Cow<'a, Progress>,
-}
-
-/// Format 2, in which all points had the same strings.
-#[derive(Deserialize)]
-struct OfOnePlan {
-    origin: Origin,
-    chosen: Chosen,
-    progress: Progress,
 }
 
 /// Identity of a job and its data. Jobs of the same origin may resume from each other's checkpoints.
@@ -208,14 +201,8 @@ impl Checkpoint<'_> {
 
     /// Reads a file, all of whose references are within it.
     pub fn from_bytes(bytes: &[u8]) -> Result<Checkpoint<'static>, Defect> {
-        let (version, body) = SEAL.open(bytes)?;
-        let body = unpacked(body)?;
-        if version > 2 {
-            return sealed::decode(&body);
-        }
-        let OfOnePlan { origin, chosen, progress } = sealed::decode(&body)?;
-        let (origin, chosen) = (Cow::Owned(origin), Cow::Owned(vec![chosen]));
-        Ok(Checkpoint { origin, chosen, progress: Cow::Owned(progress) })
+        let (_, body) = SEAL.open(bytes)?;
+        sealed::decode(&unpacked(body)?)
     }
 
     /// Checks that it fits a job: `grammars` by group of points, and the group of every run.
@@ -526,7 +513,7 @@ pub(crate) mod tests {
     use grammaton::limits::{UNPACKED_ALWAYS, max_unpacked};
 
     use super::*;
-    use crate::model::tests::small;
+    use crate::model::tests::{OfGrammar as _, small};
 
     pub fn output(dir: &std::path::Path) -> OutputTable {
         OutputTable { dir: dir.to_owned(), checkpoint_seconds: 0.0, ..OutputTable::default() }
@@ -609,22 +596,20 @@ pub(crate) mod tests {
     }
 
     /// `cargo test -p grammaton-cli write_golden -- --ignored` writes those of a new format.
-    const GOLDEN: &[u8] = include_bytes!("../../tests/golden/checkpoint-2.ckpt");
+    const GOLDEN: &[u8] = include_bytes!("../../tests/golden/checkpoint-4.ckpt");
 
     #[test]
-    fn checkpoints_of_earlier_releases_resume() {
+    fn checkpoints_of_this_format_resume() {
         let read = Checkpoint::from_bytes(GOLDEN).unwrap();
         assert_eq!(
             (&read.chosen, &read.progress),
             (&checkpoint(3, -5.0).chosen, &checkpoint(3, -5.0).progress)
         );
-        let origin = origin("rho = -0.2"); // the default of that release
-        assert_eq!(read.origin.obstacle(&origin, &read.progress), None);
+        assert_eq!(read.origin.obstacle(&origin(""), &read.progress), None);
     }
 
     #[test]
-    fn the_first_format_is_refused_by_name() {
-        // It held one run at a time, which cannot go on beside the others.
+    fn an_earlier_format_is_refused_by_name() {
         let dir = tempfile::tempdir().unwrap();
         let mut checkpoints = Checkpoints::open(&output(dir.path()), false).unwrap();
         write(&mut checkpoints, &checkpoint(3, -5.0)).unwrap();
@@ -632,7 +617,7 @@ pub(crate) mod tests {
         std::fs::write(dir.path().join("checkpoints/000002.ckpt"), first).unwrap();
         let refusal = format!("{:#}", resumed(dir.path(), &origin("")).0.unwrap_err());
         assert!(
-            refusal.contains("000002.ckpt: checkpoint format 1 is older than this build reads (2)"),
+            refusal.contains("000002.ckpt: checkpoint format 1 is older than this build reads (4)"),
             "{refusal}"
         );
     }
@@ -798,7 +783,7 @@ pub(crate) mod tests {
         std::fs::write(dir.path().join("checkpoints/000002.ckpt"), newer).unwrap();
         let refusal = refusal(&origin(""));
         assert!(
-            refusal.contains("000002.ckpt: checkpoint format 9 is newer than this build reads (3)"),
+            refusal.contains("000002.ckpt: checkpoint format 9 is newer than this build reads (4)"),
             "{refusal}"
         );
     }

@@ -19,11 +19,11 @@ use std::thread::{self, JoinHandle};
 use anyhow::{Context, Result, anyhow};
 use basics::faults::Shared;
 
-use super::prepare::Chosen;
 use super::stopped::Kept;
 use crate::events::{Observer, RunEvent};
 use crate::metrics::CheckpointStatus;
 use crate::train::checkpoint::{Checkpoint, Checkpoints, Origin, Progress, Written};
+use grammaton::prepare::Chosen;
 
 /// Writes the checkpoints of one job.
 pub struct CheckpointWriter<'a> {

@@ -15,15 +15,12 @@ use grammaton::data::eval::Source;
 use grammaton::data::eval::dependencies::score;
 use grammaton::data::tags::classes;
 use grammaton::data::tags::families::Families;
-use grammaton::grammar::groups::{Estimate, Groups};
-use grammaton::grammar::lexicon::Lexicon;
+use grammaton::data::tags::{TagSet, Tagged};
 use grammaton::grammar::tree::Tree;
 use grammaton::grammar::{Grammar, SymbolId};
+use grammaton::models::Model;
 use grammaton::models::decode::{Decode, Decoder};
-use grammaton::models::dmv::{self, Layout, harmonic, nouns};
-use grammaton::models::pcfg::{self, em};
-use grammaton::models::{Model, Params};
-use grammaton::num::Noise;
+use grammaton::models::dmv::{self, Layout, nouns};
 use grammaton::work::shard::{self, DEFAULT_SHARD_SYMBOLS, SentenceShard};
 use grammaton::work::task::Named;
 
@@ -31,7 +28,7 @@ use super::held_out::split;
 use super::plan::Plan;
 use super::spill::Kept;
 use crate::input;
-use crate::job::{CorpusTable, FamiliesSource, Inference, Job, Point};
+use crate::job::{CorpusTable, FamiliesSource, Job, Point};
 use crate::metrics::{AttachmentByDecoder, decoder_name};
 use crate::outcome::Heads;
 
@@ -40,9 +37,8 @@ pub const TOKENS_PER_WORD: usize = 2;
 
 /// Sentences to train on and sentences to find the heads of.
 pub struct Dependencies {
-    layout: Layout,
-    /// Tags of the sentences to train on, by their numbers.
-    trained: Vec<Vec<u32>>,
+    /// Tags of the sentences to train on.
+    tagged: Tagged,
     /// By point of the job: the family of each parameter, for those that have one.
     families: Vec<Vec<Option<usize>>>,
     /// Held-out sentences of any length; without these, the sentences trained on.
@@ -110,7 +106,7 @@ impl Dependencies {
         if trained.is_empty() {
             bail!("{name}: no sentences are left of {}; raise corpus.max_length", all.len());
         }
-        let mut tags = Tags::default();
+        let mut tags = TagSet::default();
         let numbers: Vec<Vec<u32>> = trained.iter().map(|sentence| tags.numbers(sentence)).collect();
         let n_other: Vec<Vec<u32>> = other.iter().map(|sentence| tags.numbers(sentence)).collect();
         let grammar = grammar(job, &name, &tags.names)?;
@@ -166,8 +162,7 @@ impl Dependencies {
             shards: shard::cut(&tokens(&numbers), shard_symbols),
             held_out: shard::cut(&tokens(&measured), DEFAULT_SHARD_SYMBOLS),
             dependencies: Dependencies {
-                layout,
-                trained: numbers,
+                tagged: Tagged { tags, sentences: numbers },
                 families,
                 to_find: ToFind {
                     sentences: to_find,
@@ -186,25 +181,9 @@ impl Dependencies {
         &self.families[point]
     }
 
-    /// The counts of the harmonic start. With `jitter`, which has its noise and its size, each times e^{±size} at most.
-    pub fn harmonic(&self, inference: &Inference, jitter: Option<(Noise, f64)>) -> Vec<f64> {
-        let mut counts = harmonic::counts(self.layout, &self.trained, &inference.harmonic());
-        if let Some((noise, size)) = jitter {
-            let draw = |at: usize| grammaton::num::special::exp(size * noise.symmetric(at as u64));
-            counts.iter_mut().enumerate().for_each(|(at, count)| *count *= draw(at));
-        }
-        counts
-    }
-
-    /// The model that EM starts from there.
-    pub fn harmonic_model(&self, grammar: &Grammar, inference: &Inference) -> Model {
-        let lexicon = Lexicon::default();
-        let groups = Groups::new(grammar, &lexicon);
-        let counts = self.harmonic(inference, None);
-        let estimate = Estimate { alpha: groups.alpha(grammar), counts };
-        let weights = em::weights(&groups, &estimate);
-        let params = Params::Pcfg(pcfg::Params::new(&groups, estimate, weights, true));
-        Model { grammar: grammar.clone(), lexicon, params, segments: Vec::new() }
+    /// The sentences to train on.
+    pub fn tagged(&self) -> &Tagged {
+        &self.tagged
     }
 
     /// The sentences to find the heads of while training and at its end.
@@ -303,30 +282,6 @@ fn families(
         ));
     }
     Ok(dmv::families::of_params(layout, tags, &families))
-}
-
-/// Names of tags, in the order in which they come.
-#[derive(Default)]
-struct Tags {
-    names: Vec<String>,
-    numbers: BTreeMap<String, u32>,
-}
-
-impl Tags {
-    fn numbers(&mut self, sentence: &Sentence) -> Vec<u32> {
-        let number = |tag: &String| {
-            *self.numbers.entry(tag.clone()).or_insert_with(|| {
-                self.names.push(tag.clone());
-                self.names.len() as u32 - 1
-            })
-        };
-        sentence.tags.iter().map(number).collect()
-    }
-
-    /// Returns the ids of the tags of a sentence; `None` if one is unknown.
-    fn known(&self, sentence: &Sentence) -> Option<Vec<u32>> {
-        sentence.tags.iter().map(|tag| self.numbers.get(tag).copied()).collect()
-    }
 }
 
 /// A file of sentences.

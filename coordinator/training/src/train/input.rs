@@ -364,7 +364,7 @@ impl Input {
         let shard_words = job.corpus.symbols_of_shard();
         Ok(Input {
             test: trees.test.clone().map(Test::of_trees),
-            text: Text::at_hand(corpus.clone(), trees.shards(&corpus, shard_words)),
+            text: Text::at_hand(corpus, shard::cut_trees(&trees.treebank, shard_words)),
             segments: Vec::new(),
             held_out: Vec::new(),
             dataset: Dataset::Trees(trees),
@@ -548,14 +548,15 @@ fn given(
             Some(Given::Trees(trees.into_trees()))
         }
         (Start::Harmonic, Some(dependencies)) if inference.method == Method::Hastings => {
-            Some(Given::Model(Box::new(dependencies.harmonic_model(grammar, inference))))
+            let model = inference.harmonic().model(dependencies.tagged(), grammar);
+            Some(Given::Model(Box::new(model)))
         }
         (Start::Model, _) => {
             let SavedModel { model, .. } = SavedModel::load(&inference.start_from)?;
             let Trained::Grammar(model) = model else {
                 bail!("{}: the model to start from is of a treebank", inference.start_from.display());
             };
-            if model.grammar.symbols != grammar.symbols || !same_rules(&model.grammar, grammar) {
+            if !grammar.has_rules_of(&model.grammar) {
                 bail!("{}: the model to start from is of another grammar", inference.start_from.display());
             }
             Some(Given::Model(Box::new(model)))
@@ -666,14 +667,6 @@ fn is_combining(symbol: char) -> bool {
         '\u{300}'..='\u{36f}' | '\u{1ab0}'..='\u{1aff}' | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20ff}'
             | '\u{3099}'..='\u{309a}' | '\u{fe20}'..='\u{fe2f}'
     )
-}
-
-/// Whether they differ in pseudo-counts alone.
-fn same_rules(one: &Grammar, other: &Grammar) -> bool {
-    let rules = |grammar: &Grammar| -> Vec<(SymbolId, Vec<SymbolId>)> {
-        grammar.rules.iter().map(|rule| (rule.parent, rule.children.clone())).collect()
-    };
-    rules(one) == rules(other)
 }
 
 fn refuse_without_adaptors(job: &Job, grammar: &Grammar, partly_adapted: Option<&Notice>) -> Result<()> {

@@ -3,15 +3,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use fleet::{Map, MapReport, Stage, Tasks};
-use grammaton::data::treebank::Treebank;
 use grammaton::grammar::ParamId;
+use grammaton::methods::{Basis, Data};
 use grammaton::models::Model;
 use grammaton::models::decode::{Decode, Decoded, Decoder};
 use grammaton::num::Wide;
 use grammaton::train::round::Ask;
-use grammaton::train::trainer::Failure;
+use grammaton::train::trainer::{Failure, Read, Shards};
 use grammaton::work::shard::Shard;
 use grammaton::work::task::{Answer, Language, Named, Task, Work};
 use proto::convert::blob;
@@ -27,14 +27,6 @@ pub struct Plan {
     pub shards: Arc<Vec<PlannedShard>>,
 }
 
-/// Grammar and strings, or treebank.
-pub enum Basis {
-    /// A grammar and its strings, for sentences and strings.
-    Language(Language),
-    /// A treebank, whose shards contain its rules.
-    Treebank(Arc<Treebank>),
-}
-
 /// A shard and the parameters that it touches.
 pub struct PlannedShard {
     /// The shard.
@@ -43,6 +35,30 @@ pub struct PlannedShard {
     pub params: Kept<Vec<ParamId>>,
     /// Strings of the shard; `None` for sentences and trees.
     pub strings: Option<Range<u32>>,
+}
+
+impl Shards for Plan {
+    fn len(&self) -> usize {
+        self.shards.len()
+    }
+
+    fn params(&self, shard: usize) -> Read<Arc<Vec<ParamId>>> {
+        Ok(self.shards[shard].params.value()?)
+    }
+
+    fn strings(&self, shard: usize) -> Option<Range<u32>> {
+        self.shards[shard].strings.clone()
+    }
+}
+
+impl Data for Plan {
+    fn basis(&self) -> &Basis {
+        &self.basis
+    }
+
+    fn shard(&self, shard: usize) -> Read<Arc<Shard>> {
+        Ok(self.shards[shard].shard.value()?)
+    }
 }
 
 /// The same work on several shards.
@@ -144,11 +160,7 @@ pub fn map(
 impl Plan {
     /// The grammar and the strings. An error says that the plan is of trees.
     pub fn language(&self) -> Result<&Language> {
-        match &self.basis {
-            Basis::Language(language) => Some(language),
-            Basis::Treebank(_) => None,
-        }
-        .context("internal error: trees are computed without a grammar; please report it")
+        Ok(self.basis.language()?)
     }
 
     /// The shards of sentences or trees.

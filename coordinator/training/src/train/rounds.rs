@@ -17,15 +17,14 @@ use grammaton::models::tally::Tally;
 use grammaton::models::{Model, Trained};
 use grammaton::num::{Noise, Wide};
 use grammaton::train::round::{RoundReport, Step};
-use grammaton::train::trainer::{Collect, Failure, Learned, Trainer};
+use grammaton::train::trainer::{Collect, Failure, Trainer};
 use grammaton::work::task::Language;
 
 use super::checkpoint_writer::CheckpointWriter;
 use super::dependencies::Dependencies;
 use super::group::Prepared;
 use super::input::Input;
-use super::methods::{self, Beginning, GivenTrees, State};
-use super::plan::{self, Basis, Plan};
+use super::plan::{self, Plan};
 use super::start;
 use super::stopped::Stopped;
 use crate::events::{Observer, RunEvent};
@@ -37,6 +36,7 @@ use crate::metrics::{
 use crate::outcome::Sample;
 use crate::snapshot::{self, SENTENCES, Snapshot};
 use crate::train::checkpoint::{Progress, Run};
+use grammaton::methods::{self, Basis, Beginning, GivenTrees, State, keeps};
 
 /// The runs of a job and their shared state.
 pub struct Training<'a> {
@@ -599,28 +599,13 @@ fn harmonic(input: &Input, inference: &Inference, restart: usize) -> Option<Give
     let dependencies = input.dependencies().filter(|_| inference.start == job::Start::Harmonic)?;
     let noise = Noise::new(inference.seed, restart as u64);
     let jitter = (restart > 1).then_some((noise, inference.jitter));
-    let counts = || dependencies.harmonic(inference, jitter);
+    let counts = || inference.harmonic().counts(dependencies.tagged(), jitter);
     (inference.method != Method::Hastings).then(|| GivenTrees { counts: counts(), by_shard: Vec::new() })
-}
-
-/// Whether the samples of a round are kept: those after the burn-in, so many rounds apart, the last one among them.
-fn keeps(inference: &Inference, round: usize) -> bool {
-    let Inference { max_rounds, burn_in, keep_every, .. } = *inference;
-    inference.method.is_sampler()
-        && round as f64 > burn_in * max_rounds as f64
-        && (max_rounds - round).is_multiple_of(keep_every)
 }
 
 /// Model of a trainer of a group so far.
 fn model(of: &Prepared<'_>, trainer: &dyn Trainer) -> Result<Trained> {
-    let (lexicon, params) = match trainer.learned() {
-        Learned::Grammar { lexicon, params } => (lexicon, params),
-        Learned::Treebank(model) => return Ok(Trained::Treebank(model)),
-    };
-    let language = of.plan.language()?;
-    let lexicon = lexicon.unwrap_or_else(|| language.lexicon.value.as_ref().clone());
-    let (grammar, segments) = (language.grammar.value.as_ref().clone(), of.input().segments.clone());
-    Ok(Trained::Grammar(Model { grammar, lexicon, params, segments }))
+    Ok(methods::model(&of.plan.basis, &of.input().segments, trainer)?)
 }
 
 impl Active<'_> {

@@ -11,8 +11,8 @@ use grammaton::work::shard::Shard;
 use grammaton::work::task::{Answer, Language, Named, Work};
 
 use super::input::{Given, Input, StringSource};
-use super::methods::GivenTrees;
 use super::plan::{self, OnShards, Plan};
+use grammaton::methods::GivenTrees;
 
 /// The trees that are given; or what a given model has counted, with `chains` the trees that it finds most probable.
 pub fn given(input: &Input, plan: &Plan, fleet: &dyn Map, given: &Given, chains: bool) -> Result<GivenTrees> {

@@ -11,18 +11,14 @@ use anyhow::{Context as _, Result, ensure};
 use grammaton::data::Sentence;
 use grammaton::data::corpus::read::End;
 use grammaton::data::corpus::{Analyses, Corpus, Format, Notice, Options, Unit};
-use grammaton::work::shard::SentenceShard;
 use grammaton::work::shard::Shard;
+use grammaton::work::shard::{BLOCK_SYMBOLS, SentenceShard};
 use grammaton::work::task::{ContentHash, Named};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::spill::{Kept, SpillStore};
 use crate::input;
-
-/// A block ends with the sentence that brings it to so many symbols, or to a shard's if that is more. Equal sentences of a block are
-/// computed once.
-pub const BLOCK_SYMBOLS: usize = 1 << 20;
 
 /// The gold analyses of sentences, which are named by their symbols.
 pub type Gold = FxHashMap<Vec<u32>, Analyses>;
@@ -348,7 +344,7 @@ mod tests {
         fs::write(&path, LINES.join("\n")).unwrap();
         let options = Options::default();
         let mut source = Source::open(&path, options.clone(), 8).unwrap();
-        let (corpus, _) = Corpus::open(&path, &options).unwrap();
+        let (corpus, _) = Corpus::open_with(&path, &options).unwrap();
         assert_eq!((source.end.n_sentences, source.end.n_symbols), (6, 14));
         assert_eq!(source.whole.as_ref(), Some(&corpus));
         source.block_symbols = 4;

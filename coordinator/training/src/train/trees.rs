@@ -16,10 +16,8 @@ use grammaton::data::treebank::Treebank;
 use grammaton::data::treebank::brackets::{Entry, line};
 use grammaton::data::treebank::clean::clean;
 use grammaton::grammar::tree::Tree;
+use grammaton::models::latent::Layout;
 use grammaton::models::latent::parse::{Decoder, Model, Parser, THRESHOLD};
-use grammaton::models::latent::{self, Layout};
-use grammaton::work::shard::SentenceShard;
-use grammaton::work::shard::Shard;
 use rayon::prelude::*;
 
 use super::held_out::split;
@@ -83,32 +81,6 @@ impl Trees {
             Some(to_find(read(&job.corpus, test, &mut notices)?))
         };
         Ok((Trees { treebank, held_out: to_find(held_out_trees), test }, corpus, notices))
-    }
-
-    /// The trees in shards: one ends with the tree that brings it to `shard_words` words or more.
-    pub fn shards(&self, corpus: &Corpus, shard_words: u32) -> Vec<SentenceShard> {
-        let mut shards = Vec::new();
-        let (mut trees, mut positions, mut n_words) = (Vec::new(), Vec::new(), 0);
-        let close = |trees: &mut Vec<_>, positions: &mut Vec<_>| SentenceShard {
-            shard: Shard::Trees {
-                rules: self.treebank.rules.clone(),
-                trees: latent::Shard { trees: std::mem::take(trees) },
-            },
-            positions: std::mem::take(positions),
-        };
-        for ((position, tree), words) in (0..).zip(&self.treebank.derivations).zip(&corpus.sentences) {
-            trees.push(tree.clone());
-            positions.push(vec![position]);
-            n_words += words.len();
-            if n_words >= shard_words as usize {
-                shards.push(close(&mut trees, &mut positions));
-                n_words = 0;
-            }
-        }
-        if !trees.is_empty() {
-            shards.push(close(&mut trees, &mut positions));
-        }
-        shards
     }
 }
 

@@ -24,8 +24,8 @@ use crate::events::All;
 use crate::job::Job;
 use crate::outcome::Outcome;
 use crate::train::checkpoint::Checkpoints;
-use crate::train::methods::ANNOTATION_ALPHA;
 use crate::train::spill::Kept;
+use grammaton::methods::ANNOTATION_ALPHA;
 use grammaton::settings::{Estimator, Model};
 
 /// Which parameters a method writes after round k.

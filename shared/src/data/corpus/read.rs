@@ -17,6 +17,7 @@ use unicode_normalization::UnicodeNormalization as _;
 use super::clean::{BOUNDARY, is_one_symbol, symbols};
 use super::decode::{Change, Container, Stream};
 use super::layout::{Counts, Layout, LayoutError, LineKind};
+use super::sniff::{Contents, Finding, Given, Reading, SAMPLE_LINES, look};
 use super::{Corpus, Format, Options, Unit};
 use crate::data::ipa::{is_ipa, modifiers};
 
@@ -26,6 +27,14 @@ pub const MAX_OCCURRENCES: u64 = 1 << 26;
 /// Why a file is not a corpus.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
+    /// The lines look like something else than sentences.
+    #[error("{source_name}: {evidence}; say how it is to be read (Options), or give the sentences alone")]
+    OtherFormat {
+        /// Name of the corpus.
+        source_name: String,
+        /// What speaks for it.
+        evidence: String,
+    },
     /// A file that cannot be opened.
     #[error("{source_name}: cannot open the corpus: {error}")]
     Open {
@@ -294,9 +303,31 @@ impl Corpus {
     ///
     /// # Errors
     /// See [`ReadError`].
-    pub fn open(path: &Path, options: &Options) -> Result<(Corpus, Vec<Notice>), ReadError> {
+    pub fn open_with(path: &Path, options: &Options) -> Result<(Corpus, Vec<Notice>), ReadError> {
         let (corpus, end) = Corpus::whole(Reader::open(path, options)?)?;
         Ok((corpus, end.notices))
+    }
+
+    /// Reads sentences of characters, one a line, whose words, if they are marked, stand between white space.
+    ///
+    /// # Errors
+    /// See [`ReadError`]; [`ReadError::OtherFormat`] if the lines look like something else, which [`Corpus::open_with`] reads with the right
+    /// options.
+    pub fn open(path: impl AsRef<Path>) -> Result<Corpus, ReadError> {
+        let (path, options) = (path.as_ref(), Options::default());
+        let source_name = path.display().to_string();
+        let file =
+            File::open(path).map_err(|error| ReadError::Open { source_name: source_name.clone(), error })?;
+        let packed = |container| ReadError::Packed { source_name: source_name.clone(), container };
+        let stream = Stream::new(file, &source_name).map_err(packed)?;
+        let sample = stream.sample(SAMPLE_LINES);
+        let not_utf8 = |(line, byte)| ReadError::NotUtf8 { source_name: source_name.clone(), line, byte };
+        let sample = sample.map_err(not_utf8)?;
+        let (_, findings) = look(&sample, Contents::Utterances, Given::default(), &Reading::default());
+        if let Some(Finding { evidence, .. }) = findings.into_iter().next() {
+            return Err(ReadError::OtherFormat { source_name, evidence });
+        }
+        Ok(Corpus::whole(Reader::of(stream, &source_name, &options))?.0)
     }
 
     /// Reads a corpus, which [`Stream::new`] decodes; `source_name` is what messages call it.

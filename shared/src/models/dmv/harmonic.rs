@@ -8,6 +8,13 @@
 //! initialisers differ in: the counts of attachments say how many children a head expects on a side, not how often it has none.
 
 use super::layout::{Event, Layout, Side, Valence};
+use crate::data::tags::Tagged;
+use crate::grammar::Grammar;
+use crate::grammar::groups::{Estimate, Groups};
+use crate::grammar::lexicon::Lexicon;
+use crate::models::pcfg::{self, em};
+use crate::models::{Model, Params};
+use crate::num::{Noise, special};
 
 /// The choices; [`Harmonic::default`] has the usual ones.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -45,6 +52,28 @@ const SHARE: f64 = 0.9;
 impl Default for Harmonic {
     fn default() -> Harmonic {
         Harmonic { offset: 0.0, per_child: true, stops: Stops::Expected, smoothing: 0.1 }
+    }
+}
+
+impl Harmonic {
+    /// The counts of these sentences. With `jitter`, which has its noise and its size, each times e^{±size} at most.
+    pub fn counts(&self, tagged: &Tagged, jitter: Option<(Noise, f64)>) -> Vec<f64> {
+        let mut counts = counts(Layout::new(tagged.tags.names.len()), &tagged.sentences, self);
+        if let Some((noise, size)) = jitter {
+            let draw = |at: usize| special::exp(size * noise.symmetric(at as u64));
+            counts.iter_mut().enumerate().for_each(|(at, count)| *count *= draw(at));
+        }
+        counts
+    }
+
+    /// The model that EM starts from there.
+    pub fn model(&self, tagged: &Tagged, grammar: &Grammar) -> Model {
+        let lexicon = Lexicon::default();
+        let groups = Groups::new(grammar, &lexicon);
+        let estimate = Estimate { alpha: groups.alpha(grammar), counts: self.counts(tagged, None) };
+        let weights = em::weights(&groups, &estimate);
+        let params = Params::Pcfg(pcfg::Params::new(&groups, estimate, weights, true));
+        Model { grammar: grammar.clone(), lexicon, params, segments: Vec::new() }
     }
 }
 

@@ -93,7 +93,15 @@ impl Training {
             other => panic!("{other:?}"),
         };
         let indexes: Vec<Arc<Vec<ParamId>>> = run.shards.iter().map(index).collect();
-        let settings = Settings { method, start, anneal: Anneal::default(), tolerance: 0.0, seed: 1, run: 0 };
+        let settings = Settings {
+            method,
+            start,
+            schedule: None,
+            anneal: Anneal::default(),
+            tolerance: 0.0,
+            seed: 1,
+            run: 0,
+        };
         let alpha = model.groups().alpha(&model.prepared.grammar);
         let trainer = Trainer::new(model.groups(), alpha, settings);
         Training { engine, run, indexes, trainer }

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use anyhow::{Result, bail};
 use basics::streams;
 use grammaton::data::dependency::{Punctuation, Tags, select};
+use grammaton::decoding::Decoding;
 use grammaton::grammar::SymbolId;
 use grammaton::grammar::tree::Tree;
 use grammaton::models::Model;
 use grammaton::models::decode::Decoder;
 use grammaton::models::dmv::{self, nouns};
-use training::decoding::Decoding;
 use training::input;
 
 use super::{Args, BATCH, DecoderName, TagColumn};

@@ -23,6 +23,7 @@ use serde::Serialize;
 use basics::clock;
 use fleet::forecast::{Load, Message, TaskLoad};
 use fleet::{Compute, Fleet, FleetConfig, FleetError, Inline, Map, MapReport, Stage, Tasks, engine};
+use grammaton::prepare::Chosen;
 use scheduler::Failure;
 use training::events::All;
 use training::job::Job;
@@ -30,7 +31,7 @@ use training::train::checkpoint::{Checkpoints, Origin, Progress};
 use training::train::checkpoint_writer::CheckpointWriter;
 use training::train::choice;
 use training::train::group::{Inputs, Prepared};
-use training::train::prepare::{self, Chosen, Items};
+use training::train::prepare::{self, Items};
 use training::train::rounds::Training;
 
 /// Time of the coordinator for a lease or an answer besides encoding, decoding and scheduling: channels, gRPC, the system.

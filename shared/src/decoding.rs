@@ -3,14 +3,13 @@
 //! In: a model, and sentences as symbols. Out: segmentations or trees, a log-probability for each sentence. For commands and for programs that
 //! hold a model in memory; training decodes its corpus on the fleet.
 
-use anyhow::{Result, bail, ensure};
-use grammaton::data::Sentence;
-use grammaton::grammar::SymbolId;
-use grammaton::models::Model;
-use grammaton::models::decode::{Decode, Decoded, Decoder};
-use grammaton::work::engine::Engine;
-use grammaton::work::shard::Shard;
-use grammaton::work::task::{Answer, Language, Named, Task, Work};
+use crate::data::Sentence;
+use crate::grammar::SymbolId;
+use crate::models::Model;
+use crate::models::decode::{Decode, Decoded, Decoder};
+use crate::work::engine::{ComputeError, Engine};
+use crate::work::shard::Shard;
+use crate::work::task::{Answer, Language, Named, Task, Work};
 use rayon::prelude::*;
 
 /// Number of sentences in a task.
@@ -41,53 +40,23 @@ impl Decoding {
     }
 
     /// One answer per sentence, in order; `None` without an analysis.
-    pub fn all(&self, sentences: &[Option<Vec<SymbolId>>]) -> Result<Vec<Option<Decoded>>> {
+    pub fn all(&self, sentences: &[Option<Vec<SymbolId>>]) -> Result<Vec<Option<Decoded>>, ComputeError> {
         let chunks: Vec<Vec<Option<Decoded>>> =
-            sentences.par_chunks(CHUNK).map(|chunk| self.chunk(chunk)).collect::<Result<_>>()?;
+            sentences.par_chunks(CHUNK).map(|chunk| self.chunk(chunk)).collect::<Result<_, _>>()?;
         Ok(chunks.into_iter().flatten().collect())
     }
 
-    fn chunk(&self, sentences: &[Option<Vec<SymbolId>>]) -> Result<Vec<Option<Decoded>>> {
+    fn chunk(&self, sentences: &[Option<Vec<SymbolId>>]) -> Result<Vec<Option<Decoded>>, ComputeError> {
         let known = sentences.iter().flatten();
         let items: Vec<Sentence> =
             known.map(|tokens| Sentence { tokens: tokens.clone(), multiplicity: 1 }).collect();
-        let n_known = items.len();
         let shard = Named::new(Shard::Sentences(items));
         let Answer::Decoded(decoded) = self.engine.run(&Task { shard, ..self.task.clone() })? else {
-            bail!("internal error: not a decoding; please report it")
+            unreachable!("the answer is to what was asked")
         };
-        ensure!(decoded.len() == n_known, "internal error: sentences were lost; please report it");
         let mut decoded = decoded.into_iter();
         let answer = |tokens: &Option<Vec<SymbolId>>| tokens.as_ref().and_then(|_| decoded.next());
         let analysed = |decoded: &Decoded| decoded.log_z > f64::NEG_INFINITY;
         Ok(sentences.iter().map(answer).map(|decoded| decoded.filter(analysed)).collect())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::tests::small;
-
-    fn segmentation(decoder: Decoder, sentence: &str, closed: bool) -> Option<Vec<u32>> {
-        let model = small().of_grammar().clone();
-        let letter = |letter: char| model.grammar.symbol(&letter.to_string()).unwrap();
-        let tokens: Vec<SymbolId> = sentence.chars().map(letter).collect();
-        let decoded = Decoding::new(model, decoder, true, closed).all(&[Some(tokens)]).unwrap().remove(0);
-        decoded.map(|decoded| decoded.segmentations[0].clone())
-    }
-
-    #[test]
-    fn learned_strings_are_preferred() {
-        for decoder in [Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree] {
-            assert_eq!(segmentation(decoder, "ababbbaa", true), Some(vec![2, 4, 7, 8]));
-        }
-    }
-
-    #[test]
-    fn sentence_that_needs_new_strings_gets_them() {
-        assert_eq!(segmentation(Decoder::Viterbi, "abbb", true), None);
-        let ends = segmentation(Decoder::Viterbi, "abbb", false).unwrap();
-        assert_eq!(ends.last(), Some(&4));
     }
 }

@@ -1,38 +1,72 @@
-//! The methods of training: which trainer a run has, and with which settings of the job file.
+//! The methods of training: which trainer a run has, and with which settings.
 //!
 //! [`trainer`] has one line for each model and method that go together. The mathematics of a method is in its file of
-//! [`grammaton::train`]; its settings are read from the job here, and its state has a variant in [`State`].
+//! [`crate::train`]; its settings come from [`Inference`] here, and its state has a variant in [`State`].
 
-use std::ops::Range;
+use std::error::Error;
 use std::sync::Arc;
 
-use anyhow::anyhow;
-use grammaton::forest::TooAmbiguous;
-use grammaton::grammar::groups::{Estimate, Groups};
-use grammaton::grammar::lexicon::Lexicon;
-use grammaton::grammar::{Grammar, ParamId};
-use grammaton::models::adaptor::hyper::Fit;
-use grammaton::models::adaptor::start::{Start as StickStart, base_weights};
-use grammaton::models::latent::Method as OfTrees;
-use grammaton::models::logistic_normal::multinomials::Unsuited;
-use grammaton::models::logistic_normal::{Multinomials, Until};
-use grammaton::models::pcfg::em;
-use grammaton::models::sampler::{Hyper, HyperPrior};
-use grammaton::num::Noise;
-use grammaton::train;
-use grammaton::train::anneal::Anneal;
-use grammaton::train::pcfg::Method as OfRules;
-use grammaton::train::pcfg_online::Method as OfSamples;
-use grammaton::train::state::StateError;
-use grammaton::train::stochastic::Schedule;
-use grammaton::train::trainer::{Read, Shards, Trainer};
-use grammaton::work::shard::Shard;
-use grammaton::work::task::Language;
+use crate::data::treebank::Treebank;
+use crate::forest::TooAmbiguous;
+use crate::grammar::groups::{Estimate, Groups};
+use crate::grammar::lexicon::Lexicon;
+use crate::grammar::{Grammar, SymbolId};
+use crate::models::adaptor::hyper::Fit;
+use crate::models::adaptor::start::{Start as StickStart, base_weights};
+use crate::models::latent::Method as OfTrees;
+use crate::models::logistic_normal::multinomials::Unsuited;
+use crate::models::logistic_normal::prior::PriorError;
+use crate::models::logistic_normal::{Multinomials, Until};
+use crate::models::pcfg::em;
+use crate::models::sampler::{Hyper, HyperPrior};
+use crate::models::{Model, Trained};
+use crate::num::Noise;
+use crate::train;
+use crate::train::anneal::Anneal;
+use crate::train::mixture::MixtureError;
+use crate::train::pcfg::Method as OfRules;
+use crate::train::state::StateError;
+use crate::train::stochastic::Schedule;
+use crate::train::trainer::{Learned, Read, Shards, Trainer};
+use crate::work::shard::Shard;
+use crate::work::task::Language;
 use serde::{Deserialize, Serialize};
 
-use super::plan::{Basis, Plan};
-use crate::job::{AdaptorPrior, Hyperparameter, Inference, Selection, Start};
-use grammaton::settings::{Estimator as E, Model as M};
+use crate::settings::inference::{AdaptorPrior, Hyperparameter, Selection, Start};
+use crate::settings::{Estimator as E, Inference, Model as M};
+
+/// Grammar and strings, or treebank.
+#[derive(Clone, Debug)]
+pub enum Basis {
+    /// A grammar and its strings, for sentences and strings.
+    Language(Language),
+    /// A treebank, whose shards contain its rules.
+    Treebank(Arc<Treebank>),
+}
+
+impl Basis {
+    /// The grammar and the strings. An error says that there are trees instead.
+    pub fn language(&self) -> Result<&Language, Unfit> {
+        match self {
+            Basis::Language(language) => Ok(language),
+            Basis::Treebank(_) => Err(Unfit::NoGrammar),
+        }
+    }
+}
+
+/// What a run trains on: first the shards of sentences or trees, then those of strings.
+pub trait Data: Shards {
+    /// Grammar and strings, or treebank.
+    fn basis(&self) -> &Basis;
+
+    /// The contents of shard number `shard`.
+    fn shard(&self, shard: usize) -> Read<Arc<Shard>>;
+}
+
+/// The number of shards that are not of strings.
+fn n_of_sentences(data: &dyn Data) -> usize {
+    (0..data.len()).filter(|&shard| data.strings(shard).is_none()).count()
+}
 
 /// Declares the state of a run, with a variant for each method's, and how each trainer is saved.
 macro_rules! states {
@@ -86,10 +120,6 @@ states! {
     Latent: latent,
     /// A PCFG with logistic-normal priors.
     LogisticNormal: logistic_normal,
-    /// An adaptor grammar by stochastic variational Bayes.
-    AdaptorSvb: adaptor_svb,
-    /// A PCFG by rounds over samples of the corpus.
-    PcfgOnline: pcfg_online,
 }
 
 /// Why a run has no trainer: the job asks for none there is, or a saved state is of something else.
@@ -119,9 +149,23 @@ pub enum Unfit {
     /// A string has too many derivations for the weights to start from.
     #[error(transparent)]
     TooAmbiguous(#[from] TooAmbiguous),
-    /// Shards cannot be read, or settings are wrong.
-    #[error("{0:#}")]
-    Input(#[from] anyhow::Error),
+    /// Sentences are to be trained on, and there is no grammar.
+    #[error("internal error: trees are computed without a grammar; please report it")]
+    NoGrammar,
+    /// The first prior of a nonterminal's rules.
+    #[error("`{parent}`: {source}")]
+    FirstPrior {
+        /// The nonterminal.
+        parent: String,
+        /// Cause.
+        source: PriorError,
+    },
+    /// The weights of components.
+    #[error(transparent)]
+    Mixture(#[from] MixtureError),
+    /// A shard cannot be read.
+    #[error("{0}")]
+    Shards(Box<dyn Error + Send + Sync>),
 }
 
 impl State {
@@ -146,8 +190,6 @@ impl State {
             State::Chain(state) => state.check(grammar, lexicon)?,
             State::Latent(_) => return Err(Unfit::Other),
             State::LogisticNormal(state) => state.check(&Multinomials::new(grammar)?)?,
-            State::AdaptorSvb(state) => state.check(grammar, lexicon)?,
-            State::PcfgOnline(state) => state.check(&Groups::new(grammar, lexicon))?,
         }
         Ok(())
     }
@@ -178,25 +220,26 @@ pub struct GivenTrees {
 }
 
 /// The trainer of a new run, or of one that goes on from `state`. An error says what does not fit.
-pub fn trainer(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Result<Box<dyn Run>, Unfit> {
+pub fn trainer(
+    data: &dyn Data,
+    beginning: &Beginning<'_>,
+    state: Option<State>,
+) -> Result<Box<dyn Run>, Unfit> {
     let Beginning { model, inference, .. } = *beginning;
     let estimator = E::of(inference).ok_or(Unfit::Prior)?;
     match (model, estimator) {
-        (M::Adaptor | M::AdaptedDmv, E::Vb) => adaptor(plan, beginning, state),
-        (M::Adaptor | M::AdaptedDmv, E::Svb) => adaptor_svb(plan, beginning, state),
-        (M::Pcfg | M::Dmv, E::Em) => pcfg(plan, beginning, OfRules::Em, state),
-        (M::Pcfg | M::Dmv, E::MapEm) => pcfg(plan, beginning, OfRules::MapEm, state),
-        (M::Pcfg | M::Dmv, E::Vb) => pcfg(plan, beginning, OfRules::Vb { fit_alpha: false }, state),
-        (M::Pcfg | M::Dmv, E::VbEm) => pcfg(plan, beginning, OfRules::Vb { fit_alpha: true }, state),
-        (M::Pcfg | M::Dmv, E::Cvb) => pcfg(plan, beginning, OfRules::CollapsedVb, state),
-        (M::Pcfg | M::Dmv, E::Gibbs) => pcfg(plan, beginning, OfRules::Gibbs, state),
-        (M::Pcfg | M::Dmv, E::Svb) => pcfg_online(plan, beginning, OfSamples::Vb, state),
-        (M::Pcfg | M::Dmv, E::Oem) => pcfg_online(plan, beginning, OfSamples::Em, state),
-        (M::Pcfg | M::Dmv, E::LogisticNormal) => logistic_normal(plan, beginning, state),
-        (M::Adaptor | M::Pcfg | M::Dmv, E::Hastings) => chain(plan, beginning, state),
-        (M::PcfgLa, E::Em) => latent(plan, beginning, OfTrees::Em, state),
-        (M::PcfgLa, E::Vb) => latent(plan, beginning, OfTrees::Vb, state),
-        (M::PcfgLa, E::Cvb) => latent(plan, beginning, OfTrees::Cvb, state),
+        (M::Adaptor | M::AdaptedDmv, E::Vb | E::Svb) => adaptor(data, beginning, state),
+        (M::Pcfg | M::Dmv, E::Em | E::Oem) => pcfg(data, beginning, OfRules::Em, state),
+        (M::Pcfg | M::Dmv, E::MapEm) => pcfg(data, beginning, OfRules::MapEm, state),
+        (M::Pcfg | M::Dmv, E::Vb | E::Svb) => pcfg(data, beginning, OfRules::Vb { fit_alpha: false }, state),
+        (M::Pcfg | M::Dmv, E::VbEm) => pcfg(data, beginning, OfRules::Vb { fit_alpha: true }, state),
+        (M::Pcfg | M::Dmv, E::Cvb) => pcfg(data, beginning, OfRules::CollapsedVb, state),
+        (M::Pcfg | M::Dmv, E::Gibbs) => pcfg(data, beginning, OfRules::Gibbs, state),
+        (M::Pcfg | M::Dmv, E::LogisticNormal) => logistic_normal(data, beginning, state),
+        (M::Adaptor | M::Pcfg | M::Dmv, E::Hastings) => chain(data, beginning, state),
+        (M::PcfgLa, E::Em) => latent(data, beginning, OfTrees::Em, state),
+        (M::PcfgLa, E::Vb) => latent(data, beginning, OfTrees::Vb, state),
+        (M::PcfgLa, E::Cvb) => latent(data, beginning, OfTrees::Cvb, state),
         _ => Err(Unfit::Method { method: estimator.in_words(model) }),
     }
 }
@@ -218,24 +261,10 @@ macro_rules! own {
 
 type Made = Result<Box<dyn Run>, Unfit>;
 
-impl Shards for Plan {
-    fn len(&self) -> usize {
-        self.shards.len()
-    }
-
-    fn params(&self, shard: usize) -> Read<Arc<Vec<ParamId>>> {
-        Ok(self.shards[shard].params.value()?)
-    }
-
-    fn strings(&self, shard: usize) -> Option<Range<u32>> {
-        self.shards[shard].strings.clone()
-    }
-}
-
-fn adaptor(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Made {
-    let Language { grammar, lexicon } = plan.language()?;
+fn adaptor(data: &dyn Data, beginning: &Beginning<'_>, state: Option<State>) -> Made {
+    let Language { grammar, lexicon } = data.basis().language()?;
     let (grammar, lexicon) = (grammar.value.clone(), lexicon.value.clone());
-    let settings = stick_settings(plan, beginning)?;
+    let settings = stick_settings(data, beginning)?;
     let noise = Noise::new(beginning.inference.seed, beginning.restart as u64);
     Ok(Box::new(match own!(state, Adaptor)? {
         Some(state) => train::adaptor::Trainer::resume(grammar, lexicon, settings, noise, state),
@@ -243,26 +272,16 @@ fn adaptor(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Made
     }))
 }
 
-fn adaptor_svb(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Made {
-    let Language { grammar, lexicon } = plan.language()?;
-    let (grammar, lexicon) = (grammar.value.clone(), lexicon.value.clone());
-    let settings = stick_settings(plan, beginning)?;
-    let schedule = schedule(beginning.inference, plan.sentence_shards().count(), beginning.restart);
-    let every = or_epoch(beginning.inference.select_every, &schedule);
-    Ok(Box::new(match own!(state, AdaptorSvb)? {
-        Some(state) => {
-            train::adaptor_svb::Trainer::resume(grammar, lexicon, settings, schedule, every, state)
-        }
-        None => train::adaptor_svb::Trainer::new(grammar, lexicon, settings, schedule, every),
-    }))
-}
-
-fn pcfg(plan: &Plan, beginning: &Beginning<'_>, method: OfRules, state: Option<State>) -> Made {
+fn pcfg(data: &dyn Data, beginning: &Beginning<'_>, method: OfRules, state: Option<State>) -> Made {
     let Beginning { inference, restart, .. } = *beginning;
-    let groups = groups(plan)?;
+    let groups = groups(data)?;
     let settings = train::pcfg::Settings {
         method,
         start: first(beginning),
+        schedule: inference
+            .method
+            .is_stochastic()
+            .then(|| schedule(inference, n_of_sentences(data), restart)),
         anneal: anneal(inference),
         tolerance: inference.tolerance.unwrap_or(TOLERANCE),
         seed: inference.seed,
@@ -270,27 +289,17 @@ fn pcfg(plan: &Plan, beginning: &Beginning<'_>, method: OfRules, state: Option<S
     };
     Ok(Box::new(match own!(state, Pcfg)? {
         Some(state) => {
-            let n_touched = plan.shards.iter().map(|shard| Ok(shard.params.value()?.len()));
-            let n_touched = n_touched.collect::<anyhow::Result<Vec<_>>>()?;
+            let n_touched = (0..data.len()).map(|shard| Ok(data.params(shard)?.len()));
+            let n_touched = n_touched.collect::<Read<Vec<_>>>().map_err(Unfit::Shards)?;
             state.check(&groups, &n_touched)?;
             train::pcfg::Trainer::resume(groups, settings, state)
         }
-        None => train::pcfg::Trainer::new(groups, alpha(plan, inference)?, settings),
+        None => train::pcfg::Trainer::new(groups, alpha(data, inference)?, settings),
     }))
 }
 
-fn pcfg_online(plan: &Plan, beginning: &Beginning<'_>, method: OfSamples, state: Option<State>) -> Made {
-    let Beginning { inference, restart, .. } = *beginning;
-    let (groups, start) = (groups(plan)?, first(beginning));
-    let schedule = schedule(inference, plan.sentence_shards().count(), restart);
-    Ok(Box::new(match own!(state, PcfgOnline)? {
-        Some(state) => train::pcfg_online::Trainer::resume(groups, method, start, schedule, state),
-        None => train::pcfg_online::Trainer::new(groups, alpha(plan, inference)?, method, start, schedule),
-    }))
-}
-
-fn logistic_normal(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Made {
-    let grammar = &*plan.language()?.grammar.value;
+fn logistic_normal(data: &dyn Data, beginning: &Beginning<'_>, state: Option<State>) -> Made {
+    let grammar = &*data.basis().language()?.grammar.value;
     let multinomials = Multinomials::new(grammar)?;
     let settings = normal(beginning.inference)?;
     let state = match own!(state, LogisticNormal)? {
@@ -302,16 +311,16 @@ fn logistic_normal(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>)
     Ok(Box::new(train::logistic_normal::Trainer::new(settings, state)))
 }
 
-fn chain(plan: &Plan, beginning: &Beginning<'_>, state: Option<State>) -> Made {
+fn chain(data: &dyn Data, beginning: &Beginning<'_>, state: Option<State>) -> Made {
     let state = own!(state, Chain)?.unwrap_or_default();
-    let Language { grammar, lexicon } = plan.language()?;
-    let (alpha, settings) = (alpha(plan, beginning.inference)?, chain_settings(beginning));
+    let Language { grammar, lexicon } = data.basis().language()?;
+    let (alpha, settings) = (alpha(data, beginning.inference)?, chain_settings(beginning));
     Ok(Box::new(train::chain::Trainer::new(grammar.value.clone(), &lexicon.value, alpha, settings, state)))
 }
 
-fn latent(plan: &Plan, beginning: &Beginning<'_>, method: OfTrees, state: Option<State>) -> Made {
+fn latent(data: &dyn Data, beginning: &Beginning<'_>, method: OfTrees, state: Option<State>) -> Made {
     let Beginning { inference, restart, .. } = *beginning;
-    let Basis::Treebank(treebank) = &plan.basis else {
+    let Basis::Treebank(treebank) = data.basis() else {
         return Err(Unfit::NoTreebank);
     };
     let settings = train::latent::Settings {
@@ -324,8 +333,8 @@ fn latent(plan: &Plan, beginning: &Beginning<'_>, method: OfTrees, state: Option
         run: restart as u64,
     };
     let state = own!(state, Latent)?.unwrap_or_default();
-    let shards = plan.shards.iter().map(|shard| shard.shard.value());
-    let shards = shards.collect::<anyhow::Result<Vec<_>>>()?;
+    let shards = (0..data.len()).map(|shard| data.shard(shard)).collect::<Read<Vec<_>>>();
+    let shards = shards.map_err(Unfit::Shards)?;
     let trees = shards.iter().filter_map(|shard| match &**shard {
         Shard::Trees { trees, .. } => Some(trees),
         Shard::Sentences(_) | Shard::Strings(_) => None,
@@ -369,9 +378,9 @@ pub fn notice(inference: &Inference, shards: usize) -> Option<String> {
 }
 
 /// The settings of sticks, and the weights of their first round.
-fn stick_settings(plan: &Plan, beginning: &Beginning<'_>) -> Result<train::adaptor::Settings, Unfit> {
+fn stick_settings(data: &dyn Data, beginning: &Beginning<'_>) -> Result<train::adaptor::Settings, Unfit> {
     let Beginning { inference, restart, trees, .. } = *beginning;
-    let Language { grammar, lexicon } = plan.language()?;
+    let Language { grammar, lexicon } = data.basis().language()?;
     let (grammar, lexicon) = (&*grammar.value, &*lexicon.value);
     let start = match (inference.start, trees) {
         (Start::Harmonic, Some(given)) => {
@@ -387,6 +396,10 @@ fn stick_settings(plan: &Plan, beginning: &Beginning<'_>) -> Result<train::adapt
         _ if restart == 1 => StickStart::Uniform,
         _ => StickStart::Jitter(inference.jitter),
     };
+    let samples = inference.method.is_stochastic().then(|| {
+        let schedule = schedule(inference, n_of_sentences(data), restart);
+        train::adaptor::Samples { schedule, select_every: or_epoch(inference.select_every, &schedule) }
+    });
     let fits = |which: Hyperparameter| inference.fit.contains(&which);
     let pitman_yor = inference.adaptor == AdaptorPrior::PitmanYor;
     let growth = train::adaptor::Growth { start: inference.grow_from, step: inference.grow_by };
@@ -405,6 +418,7 @@ fn stick_settings(plan: &Plan, beginning: &Beginning<'_>) -> Result<train::adapt
         growth: (inference.grow_from > 0).then_some(growth),
         tolerance: inference.tolerance.unwrap_or(TOLERANCE),
         start,
+        samples,
     })
 }
 
@@ -421,7 +435,7 @@ fn first(beginning: &Beginning<'_>) -> train::pcfg::Start {
 }
 
 /// How a PCFG with logistic-normal priors is trained.
-fn normal(inference: &Inference) -> anyhow::Result<train::logistic_normal::Settings> {
+fn normal(inference: &Inference) -> Result<train::logistic_normal::Settings, Unfit> {
     Ok(train::logistic_normal::Settings {
         until: Until::default(),
         estimate: inference.estimate,
@@ -435,16 +449,17 @@ fn normal_state(
     grammar: &Grammar,
     multinomials: &Multinomials,
     beginning: &Beginning<'_>,
-) -> anyhow::Result<train::logistic_normal::State> {
+) -> Result<train::logistic_normal::State, Unfit> {
     let groups = Groups::new(grammar, &Lexicon::default());
     let weights = first(beginning).weights(&groups, beginning.inference.seed, beginning.restart as u64);
     let alone = vec![None; groups.n_params()];
     let families = beginning.families.unwrap_or(&alone);
     let error = |failure: train::logistic_normal::Failure| match failure {
         train::logistic_normal::Failure::Prior { multinomial, source } => {
-            anyhow!("`{}`: {source}", grammar.name(multinomials.parent(grammar, multinomial)))
+            let parent = grammar.name(multinomials.parent(grammar, multinomial)).to_owned();
+            Unfit::FirstPrior { parent, source }
         }
-        other => other.into(),
+        train::logistic_normal::Failure::Mixture(error) => error.into(),
     };
     let state = train::logistic_normal::State::new(multinomials, &weights, families).map_err(error)?;
     match normal(beginning.inference)?.constrained {
@@ -458,7 +473,7 @@ const TOLERANCE: f64 = 1e-5;
 /// Tolerance of latent annotations: 0, as subtypes that are nearly alike hardly move in the first rounds.
 const ANNOTATION_TOLERANCE: f64 = 0.0;
 /// Pseudo-count of every split rule, unless the job says another.
-pub(super) const ANNOTATION_ALPHA: f64 = 0.01;
+pub const ANNOTATION_ALPHA: f64 = 0.01;
 
 /// The temperatures of a run.
 fn anneal(inference: &Inference) -> Anneal {
@@ -491,24 +506,44 @@ fn chain_settings(beginning: &Beginning<'_>) -> train::chain::Settings {
 }
 
 /// The pseudo-counts of all parameters.
-fn alpha(plan: &Plan, inference: &Inference) -> anyhow::Result<Vec<f64>> {
-    let language = plan.language()?;
+fn alpha(data: &dyn Data, inference: &Inference) -> Result<Vec<f64>, Unfit> {
+    let language = data.basis().language()?;
     Ok(match inference.alpha {
         Some(alpha) => vec![alpha; language.n_params()],
-        None => groups(plan)?.alpha(&language.grammar.value),
+        None => groups(data)?.alpha(&language.grammar.value),
     })
 }
 
 /// The multinomials of the plan's grammar.
-fn groups(plan: &Plan) -> anyhow::Result<Groups> {
-    let Language { grammar, lexicon } = plan.language()?;
+fn groups(data: &dyn Data) -> Result<Groups, Unfit> {
+    let Language { grammar, lexicon } = data.basis().language()?;
     Ok(Groups::new(&grammar.value, &lexicon.value))
+}
+
+/// Whether the samples of a round are kept: those after the burn-in, so many rounds apart, the last one among them.
+pub fn keeps(inference: &Inference, round: usize) -> bool {
+    let Inference { max_rounds, burn_in, keep_every, .. } = *inference;
+    inference.method.is_sampler()
+        && round as f64 > burn_in * max_rounds as f64
+        && (max_rounds - round).is_multiple_of(keep_every)
+}
+
+/// The model that a run has learned so far; `segments` are its nonterminals whose constituents are the segments.
+pub fn model(basis: &Basis, segments: &[SymbolId], trainer: &dyn Trainer) -> Result<Trained, Unfit> {
+    let (lexicon, params) = match trainer.learned() {
+        Learned::Grammar { lexicon, params } => (lexicon, params),
+        Learned::Treebank(model) => return Ok(Trained::Treebank(model)),
+    };
+    let language = basis.language()?;
+    let lexicon = lexicon.unwrap_or_else(|| language.lexicon.value.as_ref().clone());
+    let (grammar, segments) = (language.grammar.value.as_ref().clone(), segments.to_vec());
+    Ok(Trained::Grammar(Model { grammar, lexicon, params, segments }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::job::Method;
+    use crate::settings::Method;
 
     #[test]
     fn a_run_that_ends_with_its_first_rounds_is_reported() {

@@ -8,19 +8,17 @@
 
 use std::fs::File;
 use std::hash::Hasher;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
-use grammaton::grammar::SymbolId;
-use grammaton::work::task::StringCounts;
 use parking_lot::Mutex;
-use prost::bytes::{Buf as _, BufMut as _};
-use prost::encoding::{decode_varint, encode_varint};
 use rayon::prelude::*;
 use rustc_hash::{FxHashMap, FxHasher};
+
+use crate::grammar::SymbolId;
+use crate::work::task::StringCounts;
 
 /// Runs of strings that are summed each by itself: as many as are needed for one of them to be small when all are large.
 const PARTITIONS: usize = 1024;
@@ -62,7 +60,7 @@ impl Shuffle {
     }
 
     /// Adds the amounts of the next shard; shards come in order.
-    pub fn add(&mut self, counted: &StringCounts) -> Result<()> {
+    pub fn add(&mut self, counted: &StringCounts) -> io::Result<()> {
         let key = &mut self.key;
         for (symbol, string, amount) in counted.iter() {
             key.clear();
@@ -71,20 +69,14 @@ impl Shuffle {
             let buffer = &mut self.partitions[hash(key) % PARTITIONS].buffer;
             let before = buffer.len();
             put_varint(key.len() as u32, buffer);
-            buffer.put_slice(key);
-            buffer.put_f64_le(amount);
+            buffer.extend_from_slice(key);
+            buffer.extend_from_slice(&amount.to_le_bytes());
             self.buffered += buffer.len() - before;
         }
-        if self.buffered > self.budget {
-            let folder = self.folder.display().to_string();
-            let refused =
-                || format!("{folder}: cannot keep candidate strings; free space, or choose --out DIR");
-            self.spill().with_context(refused)?;
-        }
-        Ok(())
+        if self.buffered > self.budget { self.spill() } else { Ok(()) }
     }
 
-    fn spill(&mut self) -> std::io::Result<()> {
+    fn spill(&mut self) -> io::Result<()> {
         let file = match &mut self.file {
             Some(file) => file,
             None => {
@@ -110,17 +102,16 @@ impl Shuffle {
         empty: impl Fn() -> T + Sync + Send,
         add: impl Fn(&mut T, SymbolId, &[SymbolId], f64) + Sync,
         merge: impl Fn(&mut T, T) + Sync,
-    ) -> Result<()> {
+    ) -> io::Result<()> {
         let (part, file, total) = (self.part, self.file, Mutex::new(total));
         self.partitions.into_par_iter().try_for_each(|partition| {
-            let parts =
-                partition.parts(file.as_ref(), part).context("candidate strings cannot be read again")?;
+            let parts = partition.parts(file.as_ref(), part)?;
             let (mut folded, mut string) = (empty(), Vec::new());
             for part in parts {
                 for (mut key, sum) in sums(&part)? {
                     string.clear();
                     while !key.is_empty() {
-                        string.push(SymbolId(decode_varint(&mut key)? as u32));
+                        string.push(SymbolId(take_varint(&mut key).ok_or_else(cut)?));
                     }
                     add(&mut folded, string[0], &string[1..], sum);
                 }
@@ -133,12 +124,12 @@ impl Shuffle {
 
 impl Partition {
     /// Its records, dealt out by string into parts of about `part` bytes; in each in the order in which they came.
-    fn parts(self, file: Option<&File>, part: usize) -> Result<Vec<Vec<u8>>> {
+    fn parts(self, file: Option<&File>, part: usize) -> io::Result<Vec<Vec<u8>>> {
         let Partition { pieces, buffer } = self;
         let in_file: u64 = pieces.iter().map(|piece| piece.end - piece.start).sum();
         let n_parts = (in_file as usize + buffer.len()) / part + 1;
         let mut parts = vec![Vec::new(); n_parts];
-        let mut deal = |records: &[u8]| -> Result<()> {
+        let mut deal = |records: &[u8]| -> io::Result<()> {
             let mut rest = records;
             while !rest.is_empty() {
                 let (record, key) = record(&mut rest)?;
@@ -149,7 +140,7 @@ impl Partition {
         let mut piece = Vec::new();
         for at in pieces {
             piece.resize((at.end - at.start) as usize, 0);
-            file.context("there is no file")?.read_exact_at(&mut piece, at.start)?;
+            file.ok_or_else(cut)?.read_exact_at(&mut piece, at.start)?;
             deal(&piece)?;
         }
         deal(&buffer)?;
@@ -158,24 +149,29 @@ impl Partition {
 }
 
 /// Keys and their sums, each once.
-fn sums(mut records: &[u8]) -> Result<impl Iterator<Item = (&[u8], f64)>> {
+fn sums(mut records: &[u8]) -> io::Result<impl Iterator<Item = (&[u8], f64)>> {
     let mut sums: FxHashMap<&[u8], f64> = FxHashMap::default();
     while !records.is_empty() {
         let (record, key) = record(&mut records)?;
-        *sums.entry(key).or_default() += (&record[record.len() - size_of::<f64>()..]).try_get_f64_le()?;
+        let amount = record.last_chunk().copied().ok_or_else(cut)?;
+        *sums.entry(key).or_default() += f64::from_le_bytes(amount);
     }
     Ok(sums.into_iter())
 }
 
 /// The first record, and its key; `records` goes on behind it.
-fn record<'a>(records: &mut &'a [u8]) -> Result<(&'a [u8], &'a [u8])> {
+fn record<'a>(records: &mut &'a [u8]) -> io::Result<(&'a [u8], &'a [u8])> {
     let mut rest = *records;
-    let length = decode_varint(&mut rest)? as usize;
+    let length = take_varint(&mut rest).ok_or_else(cut)? as usize;
     let start = records.len() - rest.len();
-    let (record, rest) =
-        records.split_at_checked(start + length + size_of::<f64>()).context("a record is cut")?;
+    let (record, rest) = records.split_at_checked(start + length + size_of::<f64>()).ok_or_else(cut)?;
     *records = rest;
     Ok((record, &record[start..start + length]))
+}
+
+/// The error of records that do not end where they should.
+fn cut() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "a record is cut short")
 }
 
 /// Says where a string belongs.
@@ -185,20 +181,35 @@ fn hash(key: &[u8]) -> usize {
     hasher.finish() as usize
 }
 
-/// Encodes as [`encode_varint`] does, faster for most tokens.
-fn put_varint(number: u32, buffer: &mut Vec<u8>) {
-    match number {
-        0..0x80 => buffer.push(number as u8),
-        _ => encode_varint(number.into(), buffer),
+/// Appends a number in LEB128: seven bits a byte, the lowest first.
+fn put_varint(mut number: u32, buffer: &mut Vec<u8>) {
+    while number >= 0x80 {
+        buffer.push(number as u8 | 0x80);
+        number >>= 7;
     }
+    buffer.push(number as u8);
+}
+
+/// Takes such a number from the front.
+fn take_varint(bytes: &mut &[u8]) -> Option<u32> {
+    let mut number = 0;
+    for shift in (0..32).step_by(7) {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u32::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(number);
+        }
+    }
+    None
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
 
-    use grammaton::models::adaptor::candidates::Ranking;
-    use grammaton::num::Noise;
+    use crate::models::adaptor::candidates::Ranking;
+    use crate::num::Noise;
 
     use super::*;
 

@@ -5,17 +5,12 @@
 //! longest that were counted; those whose bound is below the last of the best so far are not counted. What is chosen is the same, bit for
 //! bit, as if all had been.
 
-use std::path::Path;
-
-use anyhow::Result;
-use fleet::{Map, Stage};
-use grammaton::grammar::lexicon::{Lexicon, StickStrings, Strings};
-use grammaton::grammar::{Grammar, SymbolId};
-use grammaton::models::adaptor::candidates::Ranking;
-use grammaton::work::task::{Answer, Candidates, Lengths, Work};
-
-use super::plan::{self, OnShards};
 use super::shuffle::Shuffle;
+use super::{On, PrepareError, Workers};
+use crate::grammar::lexicon::{Lexicon, StickStrings, Strings};
+use crate::grammar::{Grammar, SymbolId};
+use crate::models::adaptor::candidates::Ranking;
+use crate::work::task::{Answer, Candidates, Language, Lengths, Named, Work};
 
 /// Symbols of the longest strings that the first pass counts.
 const FIRST_LENGTH: u32 = 4;
@@ -36,25 +31,25 @@ pub struct Choice {
     pub max_length: u32,
 }
 
-/// The best strings of every adapted nonterminal. `tasks` asks the sentences for work with a lexicon; `refuse` gets the sentences that the grammar cannot derive, by shard and position
-/// in it; files are made in `folder`.
-pub fn choose(
-    fleet: &dyn Map,
-    grammar: &Grammar,
-    tasks: impl Fn(Lexicon, Work) -> OnShards,
+/// The best strings of every adapted nonterminal.
+pub fn choose<W: Workers>(
+    workers: &W,
+    grammar: &Named<Grammar>,
     choice: &Choice,
-    folder: &Path,
-    refuse: impl Fn(&[(usize, u32)]) -> Result<()>,
-) -> Result<Lexicon> {
+) -> Result<Lexicon, W::Error> {
+    let named = grammar;
+    let grammar = &*grammar.value;
     let adapted: Vec<SymbolId> = grammar.adapted().collect();
     let empty = || Ranking::new(&adapted, choice.truncation, choice.rho);
     let mut ranking = empty();
     let mut beginnings = no_strings(grammar);
     let mut lengths = Lengths { max_length: choice.max_length, longer_than: 0, up_to: FIRST_LENGTH };
     loop {
-        let sums = count(fleet, tasks(beginnings, Work::Candidates(lengths)), folder)?;
-        refuse(&sums.unparsable)?;
-        sums.counted.fold(&mut ranking, empty, Ranking::add, Ranking::merge)?;
+        let language = Language { grammar: named.clone(), lexicon: Named::new(beginnings) };
+        let sums = count(workers, &language, lengths)?;
+        workers.accept(&sums.unparsable)?;
+        let unreadable = |source| PrepareError::Strings { folder: workers.folder().to_owned(), source };
+        sums.counted.fold(&mut ranking, empty, Ranking::add, Ranking::merge).map_err(unreadable)?;
         let limits = ranking.limits();
         let left = lengths.up_to as usize + 1..=sums.longest as usize;
         let add = |open: &mut Vec<StickStrings>, symbol: SymbolId, string: &[SymbolId], expected: f64| {
@@ -68,7 +63,7 @@ pub fn choose(
             open.iter_mut().zip(others).for_each(|(open, others)| open.strings.extend(&others.strings));
         };
         let mut open = no_strings(grammar).sticks;
-        sums.longer.fold(&mut open, || no_strings(grammar).sticks, add, merge)?;
+        sums.longer.fold(&mut open, || no_strings(grammar).sticks, add, merge).map_err(unreadable)?;
         let n_open: usize = open.iter().map(|stick| stick.strings.len()).sum();
         if n_open == 0 {
             return Ok(Lexicon { sticks: ranking.top() });
@@ -109,13 +104,15 @@ struct Sums {
 }
 
 /// Makes one pass over the sentences.
-fn count(fleet: &dyn Map, tasks: OnShards, folder: &Path) -> Result<Sums> {
+fn count<W: Workers>(workers: &W, language: &Language, lengths: Lengths) -> Result<Sums, W::Error> {
+    let folder = workers.folder();
     let shuffle = || Shuffle::new_in(folder, SHUFFLED / 2);
+    let full = |source| PrepareError::Strings { folder: folder.to_owned(), source };
     let mut sums = Sums { counted: shuffle(), longer: shuffle(), longest: 0, unparsable: Vec::new() };
-    plan::map(fleet, Stage::Candidates, tasks, |shard, answer| {
+    workers.compute(language, On::Sentences, Work::Candidates(lengths), &mut |shard, answer| {
         if let Answer::Candidates(Candidates { counted, longer, longest, unparsable }) = answer {
-            sums.counted.add(&counted)?;
-            sums.longer.add(&longer)?;
+            sums.counted.add(&counted).map_err(full)?;
+            sums.longer.add(&longer).map_err(full)?;
             sums.longest = sums.longest.max(longest);
             sums.unparsable.extend(unparsable.into_iter().map(|item| (shard, item)));
         }
@@ -126,31 +123,18 @@ fn count(fleet: &dyn Map, tasks: OnShards, folder: &Path) -> Result<Sums> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::collections::BTreeMap;
+    use std::path::Path;
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use fleet::Inline;
-    use grammaton::grammar::syntax;
-    use grammaton::num::Noise;
-    use grammaton::work::engine::engine;
-    use grammaton::work::shard::{Shard, cut};
-    use grammaton::work::task::{Language, Named};
 
     use super::*;
-    use crate::train::spill::Kept;
-
-    struct Sentences {
-        grammar: Named<Grammar>,
-        shards: Vec<Kept<Shard>>,
-    }
-
-    impl Sentences {
-        fn tasks(&self, lexicon: Lexicon, work: Work) -> OnShards {
-            let language = Language { grammar: self.grammar.clone(), lexicon: Named::new(lexicon) };
-            OnShards { language, shards: self.shards.clone(), work }
-        }
-    }
+    use crate::fit::FitError;
+    use crate::fit::in_process::InProcess;
+    use crate::grammar::ParamId;
+    use crate::grammar::syntax;
+    use crate::num::Noise;
+    use crate::work::shard::{Shard, cut};
 
     /// A word of letters, of letters that come in pairs, and of words; collocations of words.
     const GRAMMARS: [&str; 3] = [
@@ -176,50 +160,76 @@ mod tests {
             };
             let corpus: Vec<Vec<SymbolId>> = (0..400).map(sentence).collect();
             let shards: Vec<Shard> = cut(&corpus, 300).into_iter().map(|shard| shard.shard).collect();
-            let kept = shards.into_iter().map(|shard| Kept::at_hand(Named::new(shard))).collect();
-            let sentences = Sentences { grammar: Named::new(grammar), shards: kept };
+            let shards = shards.into_iter().map(Named::new).collect();
+            let inner = InProcess::new(shards, Default::default(), 1 << 28);
+            let workers = Counting { inner, passes: Cell::new(0) };
+            let grammar = Named::new(grammar);
             for (truncation, rho) in [(0, 0.0), (3, -0.2), (40, -0.2), (40, 0.0), (200, 0.5), (100_000, -0.2)]
             {
                 for max_length in [5, 64] {
                     let choice = Choice { truncation, rho, max_length };
-                    let all = all_at_once(&sentences, &choice);
-                    let (found, passes) = by_passes(&sentences, &choice);
+                    let all = all_at_once(&workers, &grammar, &choice);
+                    let before = workers.passes.get();
+                    let found = choose(&workers, &grammar, &choice).unwrap();
                     assert_eq!(found, all, "grammar {number}, {truncation} strings, rho {rho}, {max_length}");
-                    n_passes += passes;
+                    n_passes += workers.passes.get() - before;
                 }
             }
         }
         assert!(n_passes > 45, "{n_passes} passes in 36 cases");
     }
 
-    fn all_at_once(sentences: &Sentences, choice: &Choice) -> Lexicon {
-        let adapted: Vec<SymbolId> = sentences.grammar.value.adapted().collect();
+    /// Counts passes over the sentences.
+    struct Counting {
+        inner: InProcess,
+        passes: Cell<usize>,
+    }
+
+    impl Workers for Counting {
+        type Error = FitError;
+        type Params = Arc<Vec<ParamId>>;
+
+        fn compute(
+            &self,
+            language: &Language,
+            on: On<'_>,
+            work: Work,
+            each: &mut dyn FnMut(usize, Answer) -> Result<(), FitError>,
+        ) -> Result<(), FitError> {
+            self.passes.set(self.passes.get() + 1);
+            self.inner.compute(language, on, work, each)
+        }
+
+        fn keep(&self, params: Vec<ParamId>) -> Result<Self::Params, FitError> {
+            self.inner.keep(params)
+        }
+
+        /// Some of the sentences have no derivation, and are left out.
+        fn accept(&self, _: &[(usize, u32)]) -> Result<(), FitError> {
+            Ok(())
+        }
+
+        fn folder(&self) -> &Path {
+            self.inner.folder()
+        }
+    }
+
+    fn all_at_once(workers: &Counting, grammar: &Named<Grammar>, choice: &Choice) -> Lexicon {
+        let adapted: Vec<SymbolId> = grammar.value.adapted().collect();
         let mut sums: BTreeMap<(SymbolId, Vec<SymbolId>), f64> = BTreeMap::new();
-        let none = no_strings(&sentences.grammar.value);
-        let tasks = sentences.tasks(none, Work::Candidates(Lengths::all(choice.max_length)));
-        plan::map(&Inline::default(), Stage::Candidates, tasks, |_, answer| {
+        let lexicon = Named::new(no_strings(&grammar.value));
+        let language = Language { grammar: grammar.clone(), lexicon };
+        let work = Work::Candidates(Lengths::all(choice.max_length));
+        let add = &mut |_, answer| {
             let Answer::Candidates(found) = answer else { unreachable!() };
             for (symbol, string, expected) in found.counted.iter() {
                 *sums.entry((symbol, string.to_vec())).or_default() += expected;
             }
             Ok(())
-        })
-        .unwrap();
+        };
+        workers.compute(&language, On::Sentences, work, add).unwrap();
         let mut ranking = Ranking::new(&adapted, choice.truncation, choice.rho);
         sums.iter().for_each(|((symbol, string), &sum)| ranking.add(*symbol, string, sum));
         Lexicon { sticks: ranking.top() }
-    }
-
-    fn by_passes(sentences: &Sentences, choice: &Choice) -> (Lexicon, usize) {
-        let n_tasks = Arc::new(AtomicUsize::new(0));
-        let (compute, counted) = (engine(), n_tasks.clone());
-        let fleet = Inline::new(Arc::new(move |task| {
-            counted.fetch_add(1, Ordering::Relaxed);
-            compute(task)
-        }));
-        let folder = tempfile::tempdir().unwrap();
-        let (grammar, tasks) = (&sentences.grammar.value, |lexicon, work| sentences.tasks(lexicon, work));
-        let found = choose(&fleet, grammar, tasks, choice, folder.path(), |_| Ok(())).unwrap();
-        (found, n_tasks.load(Ordering::Relaxed) / sentences.shards.len())
     }
 }

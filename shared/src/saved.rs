@@ -1,0 +1,416 @@
+//! The model file: what was learned, and how the sentences that it reads are written.
+//!
+//! A [`sealed`] file whose body is bincode of a [`SavedModel`], with fixed-size little-endian integers. A file that fails a check is refused
+//! with the reason; the indexes of a model that passes are in range.
+
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::data::corpus::{Cleaning, Corpus, Format, Unit};
+use crate::data::dependency::Sentence;
+use crate::data::treebank::{Rhs, Rule};
+use crate::decoding::Decoding;
+use crate::grammar::lexicon::Lexicon;
+use crate::grammar::tree::Tree;
+use crate::grammar::{Grammar, SymbolId};
+use crate::models::adaptor;
+use crate::models::decode::{Decoded, Decoder};
+use crate::models::dmv::nouns;
+use crate::models::logistic_normal;
+use crate::models::{Model, Params, Trained, latent, pcfg};
+use crate::sealed::{self, Defect, Seal};
+use crate::work::engine::ComputeError;
+
+/// Magic and versions of `model.bin`.
+pub const SEAL: Seal = Seal { magic: *b"GRMTNMDL", oldest: 3, version: 3 };
+
+/// A model, and the format of its sentences.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SavedModel {
+    /// Unit of a symbol; a token if the format is [`Format::Tokens`].
+    pub unit: Unit,
+    /// Format of the training corpus's lines.
+    pub format: Format,
+    /// Changes to each line of the training corpus before its symbols were read.
+    pub cleaning: Cleaning,
+    /// The model.
+    pub model: Trained,
+}
+
+/// What a model says of a sentence.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Analysis {
+    /// The ends of its segments: ascending, the last one the sentence's length.
+    pub ends: Vec<u32>,
+    /// Its tree; `None` by [`Decoder::Mbr`], which gives segments alone, and without an analysis.
+    pub tree: Option<Tree>,
+    /// Log-probability; −∞ without an analysis. NaN with latent annotations.
+    pub log_probability: f64,
+    /// The sentence with its segments, in the notation of the corpus.
+    pub line: String,
+}
+
+/// The tree, or the segments if there is no tree.
+impl fmt::Display for Analysis {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.tree {
+            Some(tree) => tree.fmt(out),
+            None => out.write_str(&self.line),
+        }
+    }
+}
+
+/// The trees of sentences of words, by a model with latent annotations.
+fn parse_words(model: &latent::parse::Model, corpus: &Corpus, decoder: Decoder) -> Vec<Analysis> {
+    let decoder = match decoder {
+        Decoder::Viterbi => latent::parse::Decoder::Viterbi,
+        Decoder::Mbr | Decoder::MbrTree | Decoder::MbrArcs => latent::parse::Decoder::MaxRule,
+    };
+    let parser = latent::parse::Parser::new(model, latent::parse::THRESHOLD);
+    let analysis = |(at, sentence): (usize, &Vec<u32>)| {
+        let words: Vec<&str> = sentence.iter().map(|&word| &*corpus.symbols[word as usize]).collect();
+        let tree = Some(parser.parse(&words, decoder).tree);
+        let ends = vec![words.len() as u32];
+        Analysis { line: corpus.line(at, &ends), ends, tree, log_probability: f64::NAN }
+    };
+    corpus.sentences.par_iter().enumerate().map(analysis).collect()
+}
+
+/// An error in loading a model.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    /// There is no model at the path.
+    #[error(
+        "{path}: no model here; give the folder `model` of a finished `grammaton train`, or its output folder"
+    )]
+    Missing {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The file cannot be read.
+    #[error("{path}: cannot read the model")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// The file is of another kind.
+    #[error("{path}: not a model file; give the model.bin that `grammaton train` wrote")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file is damaged or incomplete.
+    #[error("{path}: model is {defect}; copy it again, or train again")]
+    Broken {
+        /// The file.
+        path: PathBuf,
+        /// The defect.
+        defect: Defect,
+    },
+    /// A later version wrote the file.
+    #[error("{path}: model {defect}; upgrade grammaton, or train again")]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// The defect, with the versions.
+        defect: Defect,
+    },
+}
+
+impl ModelError {
+    fn of(defect: Defect, path: &Path) -> ModelError {
+        let path = path.to_owned();
+        match defect {
+            Defect::Foreign => ModelError::Foreign { path },
+            Defect::Newer { .. } => ModelError::Newer { path, defect },
+            Defect::Truncated { .. } | Defect::Older { .. } | Defect::Corrupt { .. } => {
+                ModelError::Broken { path, defect }
+            }
+        }
+    }
+}
+
+impl SavedModel {
+    /// A saved model, with format, unit and cleaning of its training corpus. Sentences of treebanks are words between spaces, as they are.
+    pub fn new(model: Trained, format: Format, unit: Unit, cleaning: Cleaning) -> SavedModel {
+        let (format, cleaning) = match model {
+            Trained::Treebank(_) => (Format::Tokens, Cleaning::default()),
+            Trained::Grammar(_) => (format, cleaning),
+        };
+        let unit = match format {
+            Format::Segmented => unit,
+            Format::Tokens => Unit::Token,
+        };
+        SavedModel { unit, format, cleaning, model }
+    }
+
+    /// The best analysis of every sentence of a corpus, in order. Symbols that the model lacks leave a sentence without one; strings that it
+    /// has not learned are derived by the rules of their nonterminals.
+    ///
+    /// # Errors
+    /// [`ComputeError`] if a sentence has too many derivations, or the decoder is for other models.
+    pub fn parse(&self, corpus: &Corpus, decoder: Decoder) -> Result<Vec<Analysis>, ComputeError> {
+        let model = match &self.model {
+            Trained::Grammar(model) => model,
+            Trained::Treebank(model) => return Ok(parse_words(model, corpus, decoder)),
+        };
+        let tokens: Vec<_> = corpus.each_tokens_for(&model.grammar).map(Result::ok).collect();
+        let decoded = Decoding::new(model.clone(), decoder, true, false).all(&tokens)?;
+        let analysis = |(sentence, decoded): (usize, Option<Decoded>)| {
+            let n = corpus.sentences[sentence].len() as u32;
+            let (mut ends, mut tree, mut log_probability) = (vec![n], None, f64::NEG_INFINITY);
+            if let Some(decoded) = decoded {
+                log_probability = decoded.log_z;
+                tree = decoded.trees.first().and_then(|tree| Tree::parse(tree).ok());
+                ends = decoded.segmentations.into_iter().next().unwrap_or(ends);
+            }
+            Analysis { line: corpus.line(sentence, &ends), ends, tree, log_probability }
+        };
+        Ok(decoded.into_iter().enumerate().map(analysis).collect())
+    }
+
+    /// The heads of tagged sentences by a dependency model, by word: from 1, and 0 for the root. `None` where the model has no tree, or lacks a
+    /// tag.
+    ///
+    /// # Errors
+    /// [`ComputeError`] if the model is of something else.
+    pub fn heads(
+        &self,
+        sentences: &[Sentence],
+        decoder: Decoder,
+    ) -> Result<Vec<Option<Vec<u32>>>, ComputeError> {
+        let Trained::Grammar(model) = &self.model else { return Err(ComputeError::NotDependencies) };
+        let tags = nouns::tags(&model.grammar).ok_or(ComputeError::NotDependencies)?;
+        let tokens = |sentence: &Sentence| {
+            let number = |tag: &String| tags.iter().position(|known| known == tag).map(|at| at as u32);
+            let numbers: Option<Vec<u32>> = sentence.tags.iter().map(number).collect();
+            numbers.map(|numbers| nouns::tokens(&model.grammar, &numbers))
+        };
+        let tokens: Vec<_> = sentences.iter().map(tokens).collect();
+        let decoded = Decoding::new(model.clone(), decoder, true, false).all(&tokens)?;
+        let heads = |decoded: Decoded| {
+            let tree = Tree::parse(decoded.trees.first()?).ok()?;
+            Some(nouns::heads(&tree).ok()?.1)
+        };
+        Ok(decoded.into_iter().map(|decoded| decoded.and_then(heads)).collect())
+    }
+
+    /// Writes the model to a file, which [`SavedModel::load`] reads, as `grammaton parse` does. The file is whole or is not there: it is written
+    /// under another name and renamed.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn save(&self, path: impl AsRef<Path>) -> std::io::Result<()> {
+        let path = path.as_ref();
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
+        std::io::Write::write_all(&mut file, &self.to_bytes())?;
+        file.as_file().sync_all()?;
+        file.persist(path)?;
+        Ok(())
+    }
+
+    /// Encodes `model.bin`.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let body = Body::from(self);
+        SEAL.around(|bytes| {
+            bincode::serde::encode_into_std_write(body, bytes, bincode::config::legacy())
+                .expect("a model is plain data, which serialises");
+        })
+    }
+
+    /// Loads a model from a model folder, an output folder, or a `model.bin`.
+    pub fn load(path: impl AsRef<Path>) -> Result<SavedModel, ModelError> {
+        let path = path.as_ref();
+        let path = [path.join("model.bin"), path.join("model/model.bin"), path.to_owned()]
+            .into_iter()
+            .find(|path| path.is_file())
+            .ok_or_else(|| ModelError::Missing { path: path.to_owned() })?;
+        let bytes = std::fs::read(&path).map_err(|source| ModelError::Read { path: path.clone(), source })?;
+        SavedModel::from_bytes(&bytes, &path)
+    }
+
+    /// Decodes and checks the bytes of a `model.bin`; errors name `path`.
+    pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<SavedModel, ModelError> {
+        SavedModel::open(bytes).map_err(|defect| ModelError::of(defect, path))
+    }
+
+    fn open(bytes: &[u8]) -> Result<SavedModel, Defect> {
+        let (_, body) = SEAL.open(bytes)?;
+        let saved = sealed::decode::<Body<'_>>(body)?.read()?;
+        saved.model.check().map_err(Defect::corrupt)?;
+        Ok(saved)
+    }
+}
+
+/// The body of the file. It has no way to leave out the grammar of a model of a treebank, which holds [`latent::grammar_in_formats`] there.
+#[derive(Serialize, Deserialize)]
+struct Body<'a> {
+    cleaning: Cow<'a, Cleaning>,
+    unit: Unit,
+    format: Format,
+    grammar: Cow<'a, Grammar>,
+    lexicon: Cow<'a, Lexicon>,
+    params: BodyParams<'a>,
+    segments: Cow<'a, [SymbolId]>,
+}
+
+#[derive(Serialize, Deserialize)]
+enum BodyParams<'a> {
+    Adaptor(Cow<'a, adaptor::Params>),
+    Pcfg(Cow<'a, pcfg::Params>),
+    Latent(Cow<'a, latent::parse::Model>),
+    LogisticNormal(Cow<'a, logistic_normal::Params>),
+}
+
+impl<'a> From<&'a SavedModel> for Body<'a> {
+    fn from(&SavedModel { unit, format, ref model, ref cleaning }: &'a SavedModel) -> Body<'a> {
+        let cleaning = Cow::Borrowed(cleaning);
+        let Model { grammar, lexicon, params, segments } = match model {
+            Trained::Grammar(model) => model,
+            Trained::Treebank(model) => {
+                return Body {
+                    cleaning,
+                    unit,
+                    format,
+                    grammar: Cow::Owned(latent::grammar_in_formats()),
+                    lexicon: Cow::Owned(Lexicon::default()),
+                    params: BodyParams::Latent(Cow::Borrowed(model)),
+                    segments: Cow::Borrowed(&[]),
+                };
+            }
+        };
+        let params = match params {
+            Params::Adaptor(params) => BodyParams::Adaptor(Cow::Borrowed(params)),
+            Params::Pcfg(params) => BodyParams::Pcfg(Cow::Borrowed(params)),
+            Params::LogisticNormal(params) => BodyParams::LogisticNormal(Cow::Borrowed(params)),
+        };
+        let (grammar, lexicon) = (Cow::Borrowed(grammar), Cow::Borrowed(lexicon));
+        Body { cleaning, unit, format, grammar, lexicon, params, segments: Cow::Borrowed(segments) }
+    }
+}
+
+impl Body<'_> {
+    fn read(self) -> Result<SavedModel, Defect> {
+        let Body { cleaning, unit, format, grammar, lexicon, params, segments } = self;
+        let cleaning = cleaning.into_owned();
+        let params = match params {
+            BodyParams::Adaptor(params) => Params::Adaptor(params.into_owned()),
+            BodyParams::Pcfg(params) => Params::Pcfg(params.into_owned()),
+            BodyParams::LogisticNormal(params) => Params::LogisticNormal(params.into_owned()),
+            BodyParams::Latent(model) => {
+                let is_bare = lexicon.sticks.is_empty() && segments.is_empty();
+                if !is_bare || *grammar != latent::grammar_in_formats() {
+                    return Err(Defect::corrupt("the model of a treebank has a grammar"));
+                }
+                let model = Trained::Treebank(model.into_owned());
+                return Ok(SavedModel { unit, format, cleaning, model });
+            }
+        };
+        let (grammar, lexicon) = (grammar.into_owned(), lexicon.into_owned());
+        let model = Trained::Grammar(Model { grammar, lexicon, params, segments: segments.into_owned() });
+        Ok(SavedModel { unit, format, cleaning, model })
+    }
+}
+
+/// SHA-256 of the parameters, in hexadecimal: two runs agree on it exactly if they agree on every bit.
+///
+/// Hashed in this order, numbers in little-endian: the symbols' names; of an adaptor grammar τ and α of every rule, and for
+/// every stick its symbol, discount, concentration, and its strings in stick order, each with γ¹ and γ²; of a PCFG α, the
+/// counts and the weights (mantissas, then exponents as i64) of every parameter, the constant one first, and for every stick
+/// its symbol and its strings; with latent annotations the labels, the words, every rule (parent, then its labels, or its word),
+/// the number of subtypes and the weights; with logistic-normal priors their number, then μ and Σ (its rows) of each. Lists begin with their length as u64; floats are their IEEE 754 bits.
+pub fn parameters_sha256(model: &Trained) -> String {
+    let mut hash = Sha256::new();
+    let length = |hash: &mut Sha256, n: usize| hash.update((n as u64).to_le_bytes());
+    let names = |hash: &mut Sha256, names: &[String]| {
+        length(hash, names.len());
+        for name in names {
+            length(hash, name.len());
+            hash.update(name.as_bytes());
+        }
+    };
+    let floats = |hash: &mut Sha256, values: &mut dyn ExactSizeIterator<Item = f64>| {
+        length(hash, values.len());
+        values.for_each(|value| hash.update(value.to_le_bytes()));
+    };
+    let string = |hash: &mut Sha256, string: &[SymbolId]| {
+        length(hash, string.len());
+        string.iter().for_each(|symbol| hash.update(symbol.0.to_le_bytes()));
+    };
+    let model = match model {
+        Trained::Grammar(model) => model,
+        Trained::Treebank(model) => {
+            for list in [&latent::grammar_in_formats().symbols, &model.rules.labels, &model.rules.words] {
+                names(&mut hash, list);
+            }
+            length(&mut hash, model.rules.rules.len());
+            for Rule { parent, right } in &model.rules.rules {
+                hash.update(parent.0.to_le_bytes());
+                right.labels().for_each(|label| hash.update(label.0.to_le_bytes()));
+                if let Rhs::Lexical(word) = right {
+                    hash.update(word.0.to_le_bytes());
+                }
+            }
+            length(&mut hash, model.n_subtypes);
+            floats(&mut hash, &mut model.weights.iter().copied());
+            return hexadecimal(hash);
+        }
+    };
+    names(&mut hash, &model.grammar.symbols);
+    match &model.params {
+        Params::Adaptor(params) => {
+            floats(&mut hash, &mut params.tau.iter().copied());
+            floats(&mut hash, &mut params.alpha.iter().copied());
+            length(&mut hash, params.sticks.len());
+            for stick in &params.sticks {
+                hash.update(stick.symbol.0.to_le_bytes());
+                hash.update(stick.discount.to_le_bytes());
+                hash.update(stick.concentration.to_le_bytes());
+                length(&mut hash, stick.order.len());
+                for (rank, &param) in stick.order.iter().enumerate() {
+                    string(
+                        &mut hash,
+                        model.lexicon.string(&model.grammar, param).map_or(&[], |(_, found)| found),
+                    );
+                    hash.update(stick.gamma1[rank].to_le_bytes());
+                    hash.update(stick.gamma2[rank].to_le_bytes());
+                }
+            }
+        }
+        Params::Pcfg(params) => {
+            floats(&mut hash, &mut params.estimate.alpha.iter().copied());
+            floats(&mut hash, &mut params.estimate.counts.iter().copied());
+            floats(&mut hash, &mut params.weights.iter().map(|weight| weight.mantissa));
+            params.weights.iter().for_each(|weight| hash.update(weight.exponent.to_le_bytes()));
+            length(&mut hash, model.lexicon.sticks.len());
+            for stick in &model.lexicon.sticks {
+                hash.update(stick.symbol.0.to_le_bytes());
+                length(&mut hash, stick.strings.len());
+                stick.strings.iter().for_each(|found| string(&mut hash, found));
+            }
+        }
+        Params::LogisticNormal(params) => {
+            length(&mut hash, params.priors.len());
+            for prior in &params.priors {
+                floats(&mut hash, &mut prior.mean().iter().copied());
+                floats(&mut hash, &mut prior.covariance().iter().copied());
+            }
+        }
+    }
+    hexadecimal(hash)
+}
+
+fn hexadecimal(hash: Sha256) -> String {
+    hash.finalize().iter().fold(String::with_capacity(64), |mut hex, byte| {
+        write!(hex, "{byte:02x}").expect("a string takes all text");
+        hex
+    })
+}
