@@ -35,7 +35,7 @@ use crate::data::treebank::Treebank;
 use crate::grammar::Grammar;
 use crate::grammar::lexicon::{Lexicon, TooManySubstrings};
 use crate::grammar::tree::Tree;
-use crate::methods::{self, Basis, Beginning, GivenTrees, Unfit};
+use crate::methods::{self, Basis, GivenTrees, MethodError, RunStart};
 use crate::models::decode::{Decode, Decoder};
 use crate::models::dmv::grammar::BadTags;
 use crate::models::latent::layout::TooManyWeights;
@@ -43,9 +43,9 @@ use crate::models::pcfg::trees::Foreign;
 use crate::models::{Model as GrammarModel, Params, Trained};
 use crate::num::Noise;
 use crate::prepare::candidates::{Choice, no_strings};
-use crate::prepare::{self, On, PrepareError, Prepared, Workers};
+use crate::prepare::{self, PrepareError, Prepared, ShardSet, Workers};
 use crate::saved::SavedModel;
-use crate::settings::inference::{Misfit, Start};
+use crate::settings::inference::{SettingError, Start};
 use crate::settings::{Inference, Method};
 use crate::train::round::Step;
 use crate::train::trainer::{Collect, Failure};
@@ -53,18 +53,18 @@ use crate::work::engine::{ComputeError, MEMORY};
 use crate::work::shard::{DEFAULT_SHARD_SYMBOLS, Shard};
 use crate::work::task::{Answer, Language, Lengths, Named, Work};
 pub use dataset::Dataset;
-use dataset::{Of, Ready, Strings};
+use dataset::{ModelSource, ShardedData, Strings};
 use in_process::{InProcess, Shards};
 
 /// How a model is trained on a dataset of kind `D`: a [`Corpus`], a [`Treebank`], or tagged [`Sentence`]s.
 pub struct Fit<'a, D: ?Sized> {
-    of: Of<'a>,
+    of: ModelSource<'a>,
     inference: Inference,
     shard_symbols: u32,
     memory: usize,
     segments: Vec<String>,
     start_from: StartFrom,
-    on_round: Box<dyn FnMut(&Round) + 'a>,
+    on_round: Box<dyn FnMut(&Round) + Send + 'a>,
     dataset: std::marker::PhantomData<fn(&D)>,
 }
 
@@ -100,7 +100,7 @@ enum StartFrom {
 pub enum FitError {
     /// Settings that are out of range, or that do not go together.
     #[error(transparent)]
-    Setting(#[from] Misfit),
+    Setting(#[from] SettingError),
     /// The grammar lacks a symbol of the corpus.
     #[error(transparent)]
     Symbol(#[from] UnknownSymbol),
@@ -164,7 +164,7 @@ pub enum FitError {
     },
     /// Model and method do not go together.
     #[error(transparent)]
-    Method(#[from] Unfit),
+    Method(#[from] MethodError),
     /// Strings cannot be chosen.
     #[error(transparent)]
     Prepare(#[from] PrepareError),
@@ -184,7 +184,7 @@ pub enum FitError {
 impl<'a> Fit<'a, Corpus> {
     /// Trains `grammar` on a corpus: an adaptor grammar if it has adapted nonterminals, else a PCFG.
     pub fn new(grammar: &'a Grammar, inference: Inference) -> Fit<'a, Corpus> {
-        Fit::of(Of::Grammar(grammar), inference)
+        Fit::of(ModelSource::Grammar(grammar), inference)
     }
 
     /// Names of the nonterminals whose constituents are the segments; without them `Word`, or those that rewrite to `<substrings>`.
@@ -212,7 +212,7 @@ impl<'a> Fit<'a, Treebank> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn treebank(inference: Inference) -> Fit<'a, Treebank> {
-        Fit::of(Of::Treebank, Inference { start: Start::Noise, ..inference })
+        Fit::of(ModelSource::Treebank, Inference { start: Start::Noise, ..inference })
     }
 }
 
@@ -233,17 +233,17 @@ impl<'a> Fit<'a, [Sentence]> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn dependencies(inference: Inference) -> Fit<'a, [Sentence]> {
-        Fit::of(Of::Dependencies { adapted: &[] }, Inference { start: Start::Harmonic, ..inference })
+        Fit::of(ModelSource::Dependencies { adapted: &[] }, Inference { start: Start::Harmonic, ..inference })
     }
 
     /// The same, with adapted constituents of these tags or classes of tags (`noun`, `proper`, `verb`).
     pub fn adapted_dependencies(adapted: &'a [String], inference: Inference) -> Fit<'a, [Sentence]> {
-        Fit::of(Of::Dependencies { adapted }, Inference { start: Start::Harmonic, ..inference })
+        Fit::of(ModelSource::Dependencies { adapted }, Inference { start: Start::Harmonic, ..inference })
     }
 }
 
 impl<'a, D: Dataset + ?Sized> Fit<'a, D> {
-    fn of(of: Of<'a>, inference: Inference) -> Fit<'a, D> {
+    fn of(of: ModelSource<'a>, inference: Inference) -> Fit<'a, D> {
         Fit {
             of,
             inference,
@@ -306,7 +306,7 @@ impl<'a, D: Dataset + ?Sized> Fit<'a, D> {
     }
 
     /// Calls `on_round` after every round.
-    pub fn on_round(mut self, on_round: impl FnMut(&Round) + 'a) -> Fit<'a, D> {
+    pub fn on_round(mut self, on_round: impl FnMut(&Round) + Send + 'a) -> Fit<'a, D> {
         self.on_round = Box::new(on_round);
         self
     }
@@ -322,7 +322,7 @@ impl<'a, D: Dataset + ?Sized> Fit<'a, D> {
         if ready.shards.is_empty() {
             return Err(FitError::Empty);
         }
-        let workers = InProcess::new(ready.shards.clone(), ready.places.clone(), self.memory);
+        let workers = InProcess::new(ready.shards.clone(), ready.sentence_lines.clone(), self.memory);
         let shards = prepared(&workers, &ready, &self.inference)?;
         let given = self.given(&workers, &ready, &shards)?;
         let mut best: Option<(Option<f64>, Trained)> = None;
@@ -342,14 +342,14 @@ impl<'a, D: Dataset + ?Sized> Fit<'a, D> {
         &mut self,
         run: usize,
         workers: &InProcess,
-        ready: &Ready,
+        ready: &ShardedData,
         shards: &Shards,
         given: Option<&GivenTrees>,
     ) -> Result<(Option<f64>, Trained), FitError> {
         let inference = &self.inference;
         let harmonic = ready.harmonic_counts(inference, run);
         let harmonic = harmonic.map(|counts| GivenTrees { counts, by_shard: Vec::new() });
-        let beginning = Beginning {
+        let beginning = RunStart {
             model: ready.model,
             inference,
             restart: run,
@@ -381,7 +381,7 @@ impl<'a, D: Dataset + ?Sized> Fit<'a, D> {
     fn given(
         &self,
         workers: &InProcess,
-        ready: &Ready,
+        ready: &ShardedData,
         shards: &Shards,
     ) -> Result<Option<GivenTrees>, FitError> {
         let needs = |expected: &str| FitError::StartFrom { expected: expected.to_owned() };
@@ -441,7 +441,7 @@ impl<'a, D: Dataset + ?Sized> Fit<'a, D> {
 }
 
 /// Chooses the strings of a model and indexes its shards.
-fn prepared(workers: &InProcess, ready: &Ready, inference: &Inference) -> Result<Shards, FitError> {
+fn prepared(workers: &InProcess, ready: &ShardedData, inference: &Inference) -> Result<Shards, FitError> {
     let grammar = match &ready.basis {
         dataset::Basis::Treebank(treebank) => {
             // Each shard has the parameters of the whole treebank, none of them named.
@@ -459,7 +459,7 @@ fn prepared(workers: &InProcess, ready: &Ready, inference: &Inference) -> Result
             let mut unparsable = Vec::new();
             workers.compute(
                 &language,
-                On::Sentences,
+                ShardSet::Sentences,
                 Work::Candidates(Lengths::CHAINS),
                 &mut |shard, answer| {
                     if let Answer::Candidates(found) = answer {
@@ -501,7 +501,7 @@ fn most_probable_trees(
         Language { grammar: Named::new(model.grammar.clone()), lexicon: Named::new(model.lexicon.clone()) };
     let mut by_shard = Vec::new();
     let work = Work::Decode(Named::new(with));
-    workers.compute(&language, On::Sentences, work, &mut |at, answer| {
+    workers.compute(&language, ShardSet::Sentences, work, &mut |at, answer| {
         let (Shard::Sentences(sentences), Answer::Decoded(decoded)) = (&*shards[at].value, answer) else {
             return Ok(());
         };
@@ -520,7 +520,7 @@ fn most_probable_trees(
     Ok(by_shard)
 }
 
-impl Ready {
+impl ShardedData {
     /// The counts of the harmonic start of a run, for methods without chains; with jitter in all runs but the first.
     fn harmonic_counts(&self, inference: &Inference, run: usize) -> Option<Vec<f64>> {
         let tagged = self.tagged.as_ref().filter(|_| inference.start == Start::Harmonic)?;

@@ -46,10 +46,10 @@ pub enum Basis {
 
 impl Basis {
     /// The grammar and the strings. An error says that there are trees instead.
-    pub fn language(&self) -> Result<&Language, Unfit> {
+    pub fn language(&self) -> Result<&Language, MethodError> {
         match self {
             Basis::Language(language) => Ok(language),
-            Basis::Treebank(_) => Err(Unfit::NoGrammar),
+            Basis::Treebank(_) => Err(MethodError::NoGrammar),
         }
     }
 }
@@ -124,7 +124,7 @@ states! {
 
 /// Why a run has no trainer: the job asks for none there is, or a saved state is of something else.
 #[derive(Debug, thiserror::Error)]
-pub enum Unfit {
+pub enum MethodError {
     /// The prior is learned by other methods.
     #[error("the prior has no such method")]
     Prior,
@@ -171,7 +171,7 @@ pub enum Unfit {
 impl State {
     /// Checks that a run can go on from it, as far as can be seen without the shards: with this grammar and lexicon, or, without
     /// them, on trees.
-    pub fn check(&self, language: Option<(&Grammar, &Lexicon)>) -> Result<(), Unfit> {
+    pub fn check(&self, language: Option<(&Grammar, &Lexicon)>) -> Result<(), MethodError> {
         if self.bound().is_some_and(|bound| bound.is_nan() || bound == f64::INFINITY) {
             return Err(StateError::Bound.into());
         }
@@ -179,7 +179,7 @@ impl State {
             return match self {
                 // All of its checks need the shards.
                 State::Latent(_) => Ok(()),
-                _ => Err(Unfit::Other),
+                _ => Err(MethodError::Other),
             };
         };
         match self {
@@ -188,7 +188,7 @@ impl State {
                 state.estimate.check(&Groups::new(grammar, lexicon)).map_err(StateError::from)?;
             }
             State::Chain(state) => state.check(grammar, lexicon)?,
-            State::Latent(_) => return Err(Unfit::Other),
+            State::Latent(_) => return Err(MethodError::Other),
             State::LogisticNormal(state) => state.check(&Multinomials::new(grammar)?)?,
         }
         Ok(())
@@ -197,7 +197,7 @@ impl State {
 
 /// How a run of a point begins.
 #[derive(Clone, Copy)]
-pub struct Beginning<'a> {
+pub struct RunStart<'a> {
     /// The model of the job.
     pub model: M,
     /// The point.
@@ -222,11 +222,11 @@ pub struct GivenTrees {
 /// The trainer of a new run, or of one that goes on from `state`. An error says what does not fit.
 pub fn trainer(
     data: &dyn Data,
-    beginning: &Beginning<'_>,
+    beginning: &RunStart<'_>,
     state: Option<State>,
-) -> Result<Box<dyn Run>, Unfit> {
-    let Beginning { model, inference, .. } = *beginning;
-    let estimator = E::of(inference).ok_or(Unfit::Prior)?;
+) -> Result<Box<dyn Run>, MethodError> {
+    let RunStart { model, inference, .. } = *beginning;
+    let estimator = E::of(inference).ok_or(MethodError::Prior)?;
     match (model, estimator) {
         (M::Adaptor | M::AdaptedDmv, E::Vb | E::Svb) => adaptor(data, beginning, state),
         (M::Pcfg | M::Dmv, E::Em | E::Oem) => pcfg(data, beginning, OfRules::Em, state),
@@ -240,13 +240,13 @@ pub fn trainer(
         (M::PcfgLa, E::Em) => latent(data, beginning, OfTrees::Em, state),
         (M::PcfgLa, E::Vb) => latent(data, beginning, OfTrees::Vb, state),
         (M::PcfgLa, E::Cvb) => latent(data, beginning, OfTrees::Cvb, state),
-        _ => Err(Unfit::Method { method: estimator.in_words(model) }),
+        _ => Err(MethodError::Method { method: estimator.in_words(model) }),
     }
 }
 
 /// The state of the method itself, which `own` takes out of the saved one; `None` for a new run.
-fn saved<T>(state: Option<State>, own: impl FnOnce(State) -> Option<T>) -> Result<Option<T>, Unfit> {
-    state.map(|state| own(state).ok_or(Unfit::Other)).transpose()
+fn saved<T>(state: Option<State>, own: impl FnOnce(State) -> Option<T>) -> Result<Option<T>, MethodError> {
+    state.map(|state| own(state).ok_or(MethodError::Other)).transpose()
 }
 
 /// Takes the state of one method out of the saved one.
@@ -259,9 +259,9 @@ macro_rules! own {
     };
 }
 
-type Made = Result<Box<dyn Run>, Unfit>;
+type Made = Result<Box<dyn Run>, MethodError>;
 
-fn adaptor(data: &dyn Data, beginning: &Beginning<'_>, state: Option<State>) -> Made {
+fn adaptor(data: &dyn Data, beginning: &RunStart<'_>, state: Option<State>) -> Made {
     let Language { grammar, lexicon } = data.basis().language()?;
     let (grammar, lexicon) = (grammar.value.clone(), lexicon.value.clone());
     let settings = stick_settings(data, beginning)?;
@@ -272,8 +272,8 @@ fn adaptor(data: &dyn Data, beginning: &Beginning<'_>, state: Option<State>) -> 
     }))
 }
 
-fn pcfg(data: &dyn Data, beginning: &Beginning<'_>, method: OfRules, state: Option<State>) -> Made {
-    let Beginning { inference, restart, .. } = *beginning;
+fn pcfg(data: &dyn Data, beginning: &RunStart<'_>, method: OfRules, state: Option<State>) -> Made {
+    let RunStart { inference, restart, .. } = *beginning;
     let groups = groups(data)?;
     let settings = train::pcfg::Settings {
         method,
@@ -290,7 +290,7 @@ fn pcfg(data: &dyn Data, beginning: &Beginning<'_>, method: OfRules, state: Opti
     Ok(Box::new(match own!(state, Pcfg)? {
         Some(state) => {
             let n_touched = (0..data.len()).map(|shard| Ok(data.params(shard)?.len()));
-            let n_touched = n_touched.collect::<Read<Vec<_>>>().map_err(Unfit::Shards)?;
+            let n_touched = n_touched.collect::<Read<Vec<_>>>().map_err(MethodError::Shards)?;
             state.check(&groups, &n_touched)?;
             train::pcfg::Trainer::resume(groups, settings, state)
         }
@@ -298,7 +298,7 @@ fn pcfg(data: &dyn Data, beginning: &Beginning<'_>, method: OfRules, state: Opti
     }))
 }
 
-fn logistic_normal(data: &dyn Data, beginning: &Beginning<'_>, state: Option<State>) -> Made {
+fn logistic_normal(data: &dyn Data, beginning: &RunStart<'_>, state: Option<State>) -> Made {
     let grammar = &*data.basis().language()?.grammar.value;
     let multinomials = Multinomials::new(grammar)?;
     let settings = normal(beginning.inference)?;
@@ -311,17 +311,17 @@ fn logistic_normal(data: &dyn Data, beginning: &Beginning<'_>, state: Option<Sta
     Ok(Box::new(train::logistic_normal::Trainer::new(settings, state)))
 }
 
-fn chain(data: &dyn Data, beginning: &Beginning<'_>, state: Option<State>) -> Made {
+fn chain(data: &dyn Data, beginning: &RunStart<'_>, state: Option<State>) -> Made {
     let state = own!(state, Chain)?.unwrap_or_default();
     let Language { grammar, lexicon } = data.basis().language()?;
     let (alpha, settings) = (alpha(data, beginning.inference)?, chain_settings(beginning));
     Ok(Box::new(train::chain::Trainer::new(grammar.value.clone(), &lexicon.value, alpha, settings, state)))
 }
 
-fn latent(data: &dyn Data, beginning: &Beginning<'_>, method: OfTrees, state: Option<State>) -> Made {
-    let Beginning { inference, restart, .. } = *beginning;
+fn latent(data: &dyn Data, beginning: &RunStart<'_>, method: OfTrees, state: Option<State>) -> Made {
+    let RunStart { inference, restart, .. } = *beginning;
     let Basis::Treebank(treebank) = data.basis() else {
-        return Err(Unfit::NoTreebank);
+        return Err(MethodError::NoTreebank);
     };
     let settings = train::latent::Settings {
         method,
@@ -334,7 +334,7 @@ fn latent(data: &dyn Data, beginning: &Beginning<'_>, method: OfTrees, state: Op
     };
     let state = own!(state, Latent)?.unwrap_or_default();
     let shards = (0..data.len()).map(|shard| data.shard(shard)).collect::<Read<Vec<_>>>();
-    let shards = shards.map_err(Unfit::Shards)?;
+    let shards = shards.map_err(MethodError::Shards)?;
     let trees = shards.iter().filter_map(|shard| match &**shard {
         Shard::Trees { trees, .. } => Some(trees),
         Shard::Sentences(_) | Shard::Strings(_) => None,
@@ -378,8 +378,11 @@ pub fn notice(inference: &Inference, shards: usize) -> Option<String> {
 }
 
 /// The settings of sticks, and the weights of their first round.
-fn stick_settings(data: &dyn Data, beginning: &Beginning<'_>) -> Result<train::adaptor::Settings, Unfit> {
-    let Beginning { inference, restart, trees, .. } = *beginning;
+fn stick_settings(
+    data: &dyn Data,
+    beginning: &RunStart<'_>,
+) -> Result<train::adaptor::Settings, MethodError> {
+    let RunStart { inference, restart, trees, .. } = *beginning;
     let Language { grammar, lexicon } = data.basis().language()?;
     let (grammar, lexicon) = (&*grammar.value, &*lexicon.value);
     let start = match (inference.start, trees) {
@@ -423,9 +426,9 @@ fn stick_settings(data: &dyn Data, beginning: &Beginning<'_>) -> Result<train::a
 }
 
 /// Start of a PCFG.
-fn first(beginning: &Beginning<'_>) -> train::pcfg::Start {
+fn first(beginning: &RunStart<'_>) -> train::pcfg::Start {
     use train::pcfg::Start as First;
-    let Beginning { inference, restart, trees, .. } = *beginning;
+    let RunStart { inference, restart, trees, .. } = *beginning;
     match (inference.start, trees) {
         (Start::Trees | Start::Model | Start::Harmonic, Some(trees)) => First::Counts(trees.counts.clone()),
         (Start::Uniform, _) if restart == 1 => First::Uniform,
@@ -435,7 +438,7 @@ fn first(beginning: &Beginning<'_>) -> train::pcfg::Start {
 }
 
 /// How a PCFG with logistic-normal priors is trained.
-fn normal(inference: &Inference) -> Result<train::logistic_normal::Settings, Unfit> {
+fn normal(inference: &Inference) -> Result<train::logistic_normal::Settings, MethodError> {
     Ok(train::logistic_normal::Settings {
         until: Until::default(),
         estimate: inference.estimate,
@@ -448,8 +451,8 @@ fn normal(inference: &Inference) -> Result<train::logistic_normal::Settings, Unf
 fn normal_state(
     grammar: &Grammar,
     multinomials: &Multinomials,
-    beginning: &Beginning<'_>,
-) -> Result<train::logistic_normal::State, Unfit> {
+    beginning: &RunStart<'_>,
+) -> Result<train::logistic_normal::State, MethodError> {
     let groups = Groups::new(grammar, &Lexicon::default());
     let weights = first(beginning).weights(&groups, beginning.inference.seed, beginning.restart as u64);
     let alone = vec![None; groups.n_params()];
@@ -457,7 +460,7 @@ fn normal_state(
     let error = |failure: train::logistic_normal::Failure| match failure {
         train::logistic_normal::Failure::Prior { multinomial, source } => {
             let parent = grammar.name(multinomials.parent(grammar, multinomial)).to_owned();
-            Unfit::FirstPrior { parent, source }
+            MethodError::FirstPrior { parent, source }
         }
         train::logistic_normal::Failure::Mixture(error) => error.into(),
     };
@@ -482,8 +485,8 @@ fn anneal(inference: &Inference) -> Anneal {
 }
 
 /// How a Markov chain runs.
-fn chain_settings(beginning: &Beginning<'_>) -> train::chain::Settings {
-    let Beginning { inference, restart, .. } = *beginning;
+fn chain_settings(beginning: &RunStart<'_>) -> train::chain::Settings {
+    let RunStart { inference, restart, .. } = *beginning;
     let pitman_yor = inference.adaptor == AdaptorPrior::PitmanYor;
     let discount = if pitman_yor { inference.discount } else { 0.0 };
     let fits = inference.fit.contains(&Hyperparameter::Concentration);
@@ -506,7 +509,7 @@ fn chain_settings(beginning: &Beginning<'_>) -> train::chain::Settings {
 }
 
 /// The pseudo-counts of all parameters.
-fn alpha(data: &dyn Data, inference: &Inference) -> Result<Vec<f64>, Unfit> {
+fn alpha(data: &dyn Data, inference: &Inference) -> Result<Vec<f64>, MethodError> {
     let language = data.basis().language()?;
     Ok(match inference.alpha {
         Some(alpha) => vec![alpha; language.n_params()],
@@ -515,7 +518,7 @@ fn alpha(data: &dyn Data, inference: &Inference) -> Result<Vec<f64>, Unfit> {
 }
 
 /// The multinomials of the plan's grammar.
-fn groups(data: &dyn Data) -> Result<Groups, Unfit> {
+fn groups(data: &dyn Data) -> Result<Groups, MethodError> {
     let Language { grammar, lexicon } = data.basis().language()?;
     Ok(Groups::new(&grammar.value, &lexicon.value))
 }
@@ -529,7 +532,7 @@ pub fn keeps(inference: &Inference, round: usize) -> bool {
 }
 
 /// The model that a run has learned so far; `segments` are its nonterminals whose constituents are the segments.
-pub fn model(basis: &Basis, segments: &[SymbolId], trainer: &dyn Trainer) -> Result<Trained, Unfit> {
+pub fn model(basis: &Basis, segments: &[SymbolId], trainer: &dyn Trainer) -> Result<Trained, MethodError> {
     let (lexicon, params) = match trainer.learned() {
         Learned::Grammar { lexicon, params } => (lexicon, params),
         Learned::Treebank(model) => return Ok(Trained::Treebank(model)),

@@ -35,7 +35,7 @@ pub trait Workers {
     fn compute(
         &self,
         language: &Language,
-        on: On<'_>,
+        on: ShardSet<'_>,
         work: Work,
         each: &mut dyn FnMut(usize, Answer) -> Result<(), Self::Error>,
     ) -> Result<(), Self::Error>;
@@ -53,7 +53,7 @@ pub trait Workers {
 
 /// Shards that work is done on.
 #[derive(Clone, Copy, Debug)]
-pub enum On<'a> {
+pub enum ShardSet<'a> {
     /// All shards of sentences.
     Sentences,
     /// Some of them, by number.
@@ -126,7 +126,7 @@ pub fn choose<W: Workers>(
     let (mut strings, mut of_strings);
     loop {
         strings = string_shards(&language);
-        of_strings = index(workers, &language, On::Strings(&strings))?;
+        of_strings = index(workers, &language, ShardSet::Strings(&strings))?;
         let gone = unparsable_strings(&strings, &of_strings);
         if gone.is_empty() {
             break;
@@ -139,7 +139,7 @@ pub fn choose<W: Workers>(
         language = fewer;
     }
 
-    let mut of_sentences = index(workers, &language, On::Sentences)?;
+    let mut of_sentences = index(workers, &language, ShardSet::Sentences)?;
     let missing = missing(workers, &language, &of_sentences)?;
     let added = missing.len();
     if added > 0 {
@@ -150,8 +150,8 @@ pub fn choose<W: Workers>(
         }
         language = with(covered);
         strings = string_shards(&language);
-        of_strings = index(workers, &language, On::Strings(&strings))?;
-        of_sentences = index(workers, &language, On::Sentences)?;
+        of_strings = index(workers, &language, ShardSet::Strings(&strings))?;
+        of_sentences = index(workers, &language, ShardSet::Sentences)?;
     }
     workers.accept(&unparsable_items(&of_sentences))?;
     let chosen = Chosen { lexicon: language.lexicon.value.as_ref().clone(), underivable, added };
@@ -166,8 +166,8 @@ pub fn with_chosen<W: Workers>(
 ) -> Result<Prepared<W::Params>, W::Error> {
     let language = Language { grammar: grammar.clone(), lexicon: Named::new(chosen.lexicon.clone()) };
     let strings = string_shards(&language);
-    let of_strings = index(workers, &language, On::Strings(&strings))?;
-    let of_sentences = index(workers, &language, On::Sentences)?;
+    let of_strings = index(workers, &language, ShardSet::Strings(&strings))?;
+    let of_sentences = index(workers, &language, ShardSet::Sentences)?;
     Ok(prepared(chosen, language, of_sentences, strings, of_strings))
 }
 
@@ -178,7 +178,7 @@ pub fn with_strings<W: Workers>(
     strings: &Lexicon,
 ) -> Result<Prepared<W::Params>, W::Error> {
     let language = Language { grammar: grammar.clone(), lexicon: Named::new(strings.clone()) };
-    let of_sentences = index(workers, &language, On::Sentences)?;
+    let of_sentences = index(workers, &language, ShardSet::Sentences)?;
     workers.accept(&unparsable_items(&of_sentences))?;
     let chosen = Chosen { lexicon: strings.clone(), ..Chosen::default() };
     Ok(prepared(chosen, language, of_sentences, Vec::new(), Vec::new()))
@@ -199,7 +199,7 @@ fn prepared<P>(
 fn index<W: Workers>(
     workers: &W,
     language: &Language,
-    on: On<'_>,
+    on: ShardSet<'_>,
 ) -> Result<Vec<Indexed<W::Params>>, W::Error> {
     let mut indexes = Vec::new();
     workers.compute(language, on, Work::Index, &mut |_, answer| {
@@ -220,7 +220,7 @@ fn missing<W: Workers>(
     let uncovered = indexes.iter().enumerate().filter(|(_, index)| !index.unparsable.is_empty());
     let uncovered: Vec<usize> = uncovered.map(|(shard, _)| shard).collect();
     let mut missing = BTreeSet::new();
-    workers.compute(language, On::SomeSentences(&uncovered), Work::Cover, &mut |_, answer| {
+    workers.compute(language, ShardSet::SomeSentences(&uncovered), Work::Cover, &mut |_, answer| {
         if let Answer::Missing(strings) = answer {
             missing.extend(strings);
         }

@@ -53,7 +53,8 @@ pub async fn run(config: WorkerConfig, shutdown: impl Future<Output = ()>) -> Re
     let (connection_events, mut events) = mpsc::channel(16);
     let mut membership = Membership::new(config.give_up_after, std::process::id());
     let blobs = Arc::new(Mutex::new(Blobs::new(config.cache_bytes)));
-    let mut desk = Desk { pool, dialer, connection_events, messages: None, blobs, reports: BTreeMap::new() };
+    let mut executor =
+        Executor { pool, dialer, connection_events, messages: None, blobs, reports: BTreeMap::new() };
     let mut session = None;
     let (mut terminated, mut warned) = (false, None);
     tokio::pin!(shutdown);
@@ -65,8 +66,8 @@ pub async fn run(config: WorkerConfig, shutdown: impl Future<Output = ()>) -> Re
                 terminated = true;
                 Event::Terminated
             }
-            Some(computed) = computed.recv() => desk.keep(computed),
-            Some(event) = events.recv() => match desk.note(event, &mut session) {
+            Some(computed) = computed.recv() => executor.keep(computed),
+            Some(event) = events.recv() => match executor.note(event, &mut session) {
                 Some(event) => event,
                 None => continue,
             },
@@ -76,7 +77,7 @@ pub async fn run(config: WorkerConfig, shutdown: impl Future<Output = ()>) -> Re
         let mut happened = vec![event];
         while let Some(event) = happened.pop() {
             for action in membership.handle(started.elapsed(), event) {
-                match desk.perform(action) {
+                match executor.perform(action) {
                     Performed::Done => {}
                     Performed::Event(event) => happened.push(event),
                     Performed::Ended(outcome) => break 'job outcome,
@@ -84,7 +85,7 @@ pub async fn run(config: WorkerConfig, shutdown: impl Future<Output = ()>) -> Re
             }
         }
     };
-    desk.close(&mut events).await;
+    executor.close(&mut events).await;
     match outcome {
         Outcome::Finished => info!("the job is finished"),
         Outcome::Left => info!("left"),
@@ -118,7 +119,7 @@ fn report(event: &Event, config: &WorkerConfig, warned: &mut Option<(String, Ins
     }
 }
 
-struct Desk {
+struct Executor {
     pool: Pool,
     dialer: Dialer,
     connection_events: mpsc::Sender<ConnectionEvent>,
@@ -138,7 +139,7 @@ enum Performed {
     Ended(Outcome),
 }
 
-impl Desk {
+impl Executor {
     fn keep(&mut self, computed: Vec<Computed>) -> Event {
         let leases = computed.iter().map(|computed| computed.lease).collect();
         self.reports.extend(computed.into_iter().map(|computed| (computed.lease, computed.report)));
@@ -217,7 +218,7 @@ impl Desk {
 
     /// Lets the connection send its queued messages, and waits for its end.
     async fn close(self, events: &mut mpsc::Receiver<ConnectionEvent>) {
-        let Desk { messages, connection_events, .. } = self;
+        let Executor { messages, connection_events, .. } = self;
         drop((messages, connection_events));
         let ended = async { while events.recv().await.is_some() {} };
         // An error means that the time limit has passed.

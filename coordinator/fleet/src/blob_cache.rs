@@ -13,7 +13,7 @@ pub(super) struct BlobCache {
     total: u64,
     held: BTreeMap<ContentHash, Held>,
     /// All blobs in the order of eviction. Each lease asks for the first ones, and a member may hold thousands.
-    order: BTreeSet<(Standing, ContentHash)>,
+    order: BTreeSet<(EvictionKey, ContentHash)>,
     /// Number of uses so far.
     uses: u64,
     /// Number of assigned leases whose answers may still report a kept blob.
@@ -22,12 +22,12 @@ pub(super) struct BlobCache {
 
 struct Held {
     size: u64,
-    standing: Standing,
+    key: EvictionKey,
 }
 
 /// Sort key of eviction.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Standing {
+struct EvictionKey {
     /// Whether no newer blob replaces it.
     is_current: bool,
     last_use: u64,
@@ -48,7 +48,7 @@ impl BlobCache {
     /// Records a use of the blob. Returns whether the member has it.
     pub fn touch(&mut self, hash: ContentHash) -> bool {
         self.uses += 1;
-        self.stand(hash, Standing { is_current: true, last_use: self.uses })
+        self.stand(hash, EvictionKey { is_current: true, last_use: self.uses })
     }
 
     /// Records that the member is assigned a task.
@@ -62,8 +62,8 @@ impl BlobCache {
         let Some(assigned) = self.assigned.checked_sub(1) else { return false };
         self.assigned = assigned;
         if let Some((before, held)) = before.and_then(|before| Some((before, self.held.get(&before)?))) {
-            let standing = Standing { is_current: false, ..held.standing };
-            self.stand(before, standing);
+            let key = EvictionKey { is_current: false, ..held.key };
+            self.stand(before, key);
         }
         self.insert(hash, size);
         true
@@ -75,9 +75,9 @@ impl BlobCache {
         self.uses += 1;
         // Sizes are what a peer says of itself: they must not overflow.
         self.total = self.total.saturating_add(size);
-        let standing = Standing { is_current: true, last_use: self.uses };
-        self.held.insert(hash, Held { size, standing });
-        self.order.insert((standing, hash));
+        let key = EvictionKey { is_current: true, last_use: self.uses };
+        self.held.insert(hash, Held { size, key });
+        self.order.insert((key, hash));
     }
 
     /// Removes and returns the replaced blobs, and the least recently used blobs beyond the capacity; never the blobs in `needed`.
@@ -85,8 +85,8 @@ impl BlobCache {
         let mut released = Vec::new();
         loop {
             let mut spare = self.order.iter().filter(|(_, hash)| !needed.contains(hash));
-            let Some(&(standing, hash)) = spare.next() else { return released };
-            if standing.is_current && self.total <= self.capacity {
+            let Some(&(key, hash)) = spare.next() else { return released };
+            if key.is_current && self.total <= self.capacity {
                 return released;
             }
             self.remove(hash);
@@ -95,18 +95,18 @@ impl BlobCache {
     }
 
     fn remove(&mut self, hash: ContentHash) {
-        if let Some(Held { size, standing }) = self.held.remove(&hash) {
-            self.order.remove(&(standing, hash));
+        if let Some(Held { size, key }) = self.held.remove(&hash) {
+            self.order.remove(&(key, hash));
             self.total = self.total.saturating_sub(size);
         }
     }
 
     /// Changes the sort key of a blob. Returns whether the member has it.
-    fn stand(&mut self, hash: ContentHash, standing: Standing) -> bool {
+    fn stand(&mut self, hash: ContentHash, key: EvictionKey) -> bool {
         let Some(held) = self.held.get_mut(&hash) else { return false };
-        self.order.remove(&(held.standing, hash));
-        held.standing = standing;
-        self.order.insert((standing, hash));
+        self.order.remove(&(held.key, hash));
+        held.key = key;
+        self.order.insert((key, hash));
         true
     }
 }

@@ -29,19 +29,19 @@ pub struct ConnectionLimits(Arc<Connections>);
 #[derive(Default)]
 struct Connections {
     next: AtomicU64,
-    places: Mutex<Places>,
+    places: Mutex<ConnectionSlots>,
     addresses: Mutex<Addresses>,
 }
 
 #[derive(Default)]
-struct Places {
-    unknown: BTreeMap<u64, Weak<Place>>,
+struct ConnectionSlots {
+    unknown: BTreeMap<u64, Weak<ConnectionSlot>>,
     /// Connections by user; only users with connections.
-    users: BTreeMap<String, BTreeMap<u64, Weak<Place>>>,
+    users: BTreeMap<String, BTreeMap<u64, Weak<ConnectionSlot>>>,
 }
 
 /// The place of a connection, which can be closed through it at any time.
-pub struct Place {
+pub struct ConnectionSlot {
     number: u64,
     /// Address of the peer.
     address: IpAddr,
@@ -53,11 +53,11 @@ pub struct Place {
 
 impl ConnectionLimits {
     /// Returns a place for a new connection from this address, and what tells it to close.
-    pub fn enter(&self, address: IpAddr) -> (Arc<Place>, oneshot::Receiver<()>) {
+    pub fn enter(&self, address: IpAddr) -> (Arc<ConnectionSlot>, oneshot::Receiver<()>) {
         let (evict, eviction) = oneshot::channel();
         let number = self.0.next.fetch_add(1, Ordering::Relaxed);
         let (limits, user, evict) = (self.clone(), OnceLock::new(), Mutex::new(Some(evict)));
-        let place = Arc::new(Place { number, address, limits, user, evict });
+        let place = Arc::new(ConnectionSlot { number, address, limits, user, evict });
         let mut places = self.places();
         places.unknown.insert(number, Arc::downgrade(&place));
         let oldest = if places.unknown.len() > MAX_UNKNOWN { places.unknown.pop_first() } else { None };
@@ -70,7 +70,7 @@ impl ConnectionLimits {
         (place, eviction)
     }
 
-    fn places(&self) -> MutexGuard<'_, Places> {
+    fn places(&self) -> MutexGuard<'_, ConnectionSlots> {
         self.0.places.lock()
     }
 
@@ -79,7 +79,7 @@ impl ConnectionLimits {
     }
 }
 
-impl Place {
+impl ConnectionSlot {
     /// Marks the peer as known, without a user. Returns whether the connection was there.
     pub fn leave(&self) -> bool {
         self.limits.places().unknown.remove(&self.number).is_some()
@@ -137,7 +137,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut places = self.limits.places();
         places.unknown.remove(&self.number);
@@ -158,7 +158,7 @@ mod tests {
 
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
-    type Entered = (Arc<Place>, oneshot::Receiver<()>);
+    type Entered = (Arc<ConnectionSlot>, oneshot::Receiver<()>);
 
     fn is_evicted(entered: &mut Entered) -> bool {
         matches!(entered.1.try_recv(), Err(oneshot::error::TryRecvError::Closed))

@@ -21,14 +21,14 @@ use super::backlog::Backlog;
 use super::decisions::Decisions;
 use super::expulsion::{Expelled, Expulsion};
 use super::fleet_events::{EventQueue, FleetEvent, Waiting};
-use super::messages::{Desk, Given, Input, Job, NotAdmitted, Order, Progress, Submission};
+use super::messages::{Given, Input, Job, MemberChannel, NotAdmitted, Order, Progress, Submission};
 use super::status::{AccountStatus, FleetStatus, MemberInfo, OldestLease};
 use super::tasks::{Open, Register};
 use super::watcher::Watcher;
 use super::{FleetConfig, LOSSES, Loss, MapReport, Stage, Traffic, local, remote};
 use scheduler::{
-    Account, AccountId, Action, Cause, Event, Failure, Identity, Machine, MemberId, MemberState, Process,
-    Reporter, Scheduler, Shards, Shortage, Standing, Timeouts,
+    Account, AccountId, AccountState, Action, Cause, Event, Failure, Identity, Machine, MemberId,
+    MemberState, Process, Reporter, Scheduler, Shards, Shortage, Timeouts,
 };
 
 /// Timeout for telling members that the job is finished.
@@ -44,7 +44,7 @@ struct Member {
     busy: Duration,
     joined: Instant,
     /// `None` once the member is gone.
-    desk: Option<Desk>,
+    channel: Option<MemberChannel>,
     /// Cause and time of its end.
     gone: Option<(Cause, Instant)>,
 }
@@ -121,10 +121,11 @@ pub(super) async fn run(
         let slots = config.local_workers as u32;
         let (orders, received) = local::orders();
         let here = Machine("this process".into());
-        let desk = Desk::local(orders);
+        let channel = MemberChannel::local(orders);
         let process = Process::Unnamed(MemberId(driver.next_member));
         let identity = Identity { process, machine: here };
-        if let Some(member) = driver.join("local".into(), identity, slots, (Vec::new(), Vec::new()), desk) {
+        if let Some(member) = driver.join("local".into(), identity, slots, (Vec::new(), Vec::new()), channel)
+        {
             local::start(member, config.local_workers, received, config.compute, to_fleet.clone());
         }
     }
@@ -219,7 +220,7 @@ impl Driver {
 
     /// Whether the job is finished and all remote members know, or took too long.
     fn is_over(&self) -> bool {
-        let remote = |member: &Member| member.remote && member.desk.is_some();
+        let remote = |member: &Member| member.remote && member.channel.is_some();
         self.farewell
             .as_ref()
             .is_some_and(|(until, _)| *until <= clock::instant() || !self.members.values().any(remote))
@@ -227,13 +228,15 @@ impl Driver {
 
     fn handle(&mut self, input: Input) {
         match input {
-            Input::Joined { name, instance, machine, slots, holds, running, desk, reply } => {
+            Input::Joined { name, instance, machine, slots, holds, running, channel, reply } => {
                 let id = MemberId(self.next_member);
                 let process = instance.map_or(Process::Unnamed(id), Process::Named);
                 let identity = Identity { process, machine };
                 let admitted = match self.expelled.reason(&identity) {
                     Some(reason) => Err(NotAdmitted::Expelled(reason.to_owned())),
-                    None => self.join(name, identity, slots, (holds, running), desk).ok_or(NotAdmitted::Full),
+                    None => {
+                        self.join(name, identity, slots, (holds, running), channel).ok_or(NotAdmitted::Full)
+                    }
                 };
                 if let (Err(_), Ok(member)) = (reply.send(admitted.clone()), admitted) {
                     let cause = Cause::Disconnected("closed before the welcome".into());
@@ -263,7 +266,7 @@ impl Driver {
                 let members = self.members.values().map(|member| &member.identity);
                 (self.keep)(self.expelled.add(&identity, &reason, members));
                 // Its process may have connected again meanwhile.
-                let is_present = |member: &&Member| member.desk.is_some();
+                let is_present = |member: &&Member| member.channel.is_some();
                 let is_same = |member: &Member| member.identity.process == identity.process;
                 let present = self.members.iter().filter(|(_, member)| is_present(member));
                 let again = present.filter(|(_, member)| is_same(member)).map(|(&id, _)| id).next();
@@ -276,8 +279,8 @@ impl Driver {
             }
             Input::Finished { reply } => {
                 self.open.send_replace(false);
-                for desk in self.members.values().filter_map(|member| member.desk.as_ref()) {
-                    desk.orders.give(Order::Leave);
+                for channel in self.members.values().filter_map(|member| member.channel.as_ref()) {
+                    channel.orders.give(Order::Leave);
                 }
                 self.farewell = Some((clock::instant() + FAREWELL, reply));
             }
@@ -292,7 +295,7 @@ impl Driver {
         identity: Identity,
         slots: u32,
         (holds, running): (Vec<ContentHash>, Vec<LeaseId>),
-        desk: Desk,
+        channel: MemberChannel,
     ) -> Option<MemberId> {
         if self.n_present() >= self.max_members || self.farewell.is_some() {
             return None;
@@ -300,7 +303,7 @@ impl Driver {
         let member = MemberId(self.next_member);
         self.next_member += 1;
         info!(member = name, id = member.0, slots, held = holds.len(), "joined");
-        let (remote, member_name) = (desk.remote, name.clone());
+        let (remote, member_name) = (channel.remote, name.clone());
         let (tasks_done, busy) = self.take_over(&name);
         let state = Member {
             name,
@@ -310,7 +313,7 @@ impl Driver {
             tasks_done,
             busy,
             joined: clock::instant(),
-            desk: Some(desk),
+            channel: Some(channel),
             gone: None,
         };
         self.members.insert(member, state);
@@ -463,7 +466,7 @@ impl Driver {
 
     /// Number of present members.
     fn n_present(&self) -> usize {
-        self.members.values().filter(|member| member.desk.is_some()).count()
+        self.members.values().filter(|member| member.channel.is_some()).count()
     }
 
     /// The span of a batch's log lines; without a batch, that of the only open batch, if there is exactly one.
@@ -482,14 +485,14 @@ impl Driver {
         batch.report.attempts += 1;
         self.tally.attempts += 1;
         let job = Job { lease, tasks: batch.tasks.clone() };
-        let desk = self.members.get(&id).and_then(|member| member.desk.as_ref());
-        desk.map(|desk| desk.orders.give(Order::Compute(job))) != Some(Given::Full)
+        let channel = self.members.get(&id).and_then(|member| member.channel.as_ref());
+        channel.map(|channel| channel.orders.give(Order::Compute(job))) != Some(Given::Full)
     }
 
     /// Withdraws a lease from a member. Returns the event that follows at once.
     fn withdraw(&self, member: MemberId, lease: LeaseId) -> Option<Event> {
         debug!(%lease, member = self.name(member), "withdrawn");
-        match self.members.get(&member)?.desk.as_ref()?.orders.give(Order::Withdraw(lease)) {
+        match self.members.get(&member)?.channel.as_ref()?.orders.give(Order::Withdraw(lease)) {
             Given::Taken => None,
             Given::Withdrawn => Some(Event::Withdrawn { member, lease }),
             Given::Full => Some(no_room(member)),
@@ -566,8 +569,10 @@ impl Driver {
 
     fn dismiss(&mut self, id: MemberId, cause: Cause) {
         let span = self.span(None);
-        let Some(member) = self.members.get_mut(&id).filter(|member| member.desk.is_some()) else { return };
-        member.desk = None;
+        let Some(member) = self.members.get_mut(&id).filter(|member| member.channel.is_some()) else {
+            return;
+        };
+        member.channel = None;
         let name = member.name.clone();
         let cause = if self.farewell.is_some() { Cause::Left } else { cause };
         let _logged = span.entered();
@@ -637,7 +642,7 @@ impl Driver {
         }
     }
 
-    fn account(&self, now: Instant, standing: &Standing) -> AccountStatus {
+    fn account(&self, now: Instant, standing: &AccountState) -> AccountStatus {
         let oldest = standing.oldest.and_then(|(lent_at, member, lease)| {
             let member = self.members.get(&member)?.name.clone();
             let age = (now - self.started).saturating_sub(lent_at);
@@ -712,9 +717,9 @@ mod tests {
         let register = Arc::<Register>::default();
         let (open, _opened) = watch::channel(true);
         let mut driver = Driver::new(&FleetConfig::default(), register.clone(), Arc::default(), open);
-        let (desk, orders, _dismissed) = Desk::remote(1);
+        let (channel, orders, _dismissed) = MemberChannel::remote(1);
         let identity = Identity { process: Process::Unnamed(MemberId(0)), machine: Machine("here".into()) };
-        let member = driver.join("alice".into(), identity, 1, (Vec::new(), Vec::new()), desk).unwrap();
+        let member = driver.join("alice".into(), identity, 1, (Vec::new(), Vec::new()), channel).unwrap();
         drop(orders);
         let (progress, _received) = mpsc::channel(4);
         driver.handle(Input::Submitted(Submission {

@@ -34,8 +34,8 @@ pub(super) enum Input {
         holds: Vec<ContentHash>,
         /// Leases from an earlier connection that it has not reported.
         running: Vec<LeaseId>,
-        /// The desk of the member.
-        desk: Desk,
+        /// The channel of the member.
+        channel: MemberChannel,
         /// Receives its id, or why it may not join.
         reply: oneshot::Sender<Result<MemberId, NotAdmitted>>,
     },
@@ -154,7 +154,7 @@ pub(super) enum Progress {
 }
 
 /// The driver's side of a member; dropping it dismisses the member.
-pub(super) struct Desk {
+pub(super) struct MemberChannel {
     /// Takes orders.
     pub orders: Box<dyn Orders>,
     /// Channel without messages: dropping it dismisses a connection, even one that cannot send. `None` for threads of this process.
@@ -164,18 +164,22 @@ pub(super) struct Desk {
     pub remote: bool,
 }
 
-impl Desk {
-    /// A desk for threads of this process.
-    pub fn local(orders: Box<dyn Orders>) -> Desk {
-        Desk { orders, dismissal: None, remote: false }
+impl MemberChannel {
+    /// A channel for threads of this process.
+    pub fn local(orders: Box<dyn Orders>) -> MemberChannel {
+        MemberChannel { orders, dismissal: None, remote: false }
     }
 
-    /// A desk for a remote worker of `slots`, and the connection's side of it.
-    pub fn remote(slots: u32) -> (Desk, mpsc::Receiver<Order>, oneshot::Receiver<()>) {
+    /// A channel for a remote worker of `slots`, and the connection's side of it.
+    pub fn remote(slots: u32) -> (MemberChannel, mpsc::Receiver<Order>, oneshot::Receiver<()>) {
         // A lease and its withdrawal, the late withdrawal of one that was reported before, and the farewell.
         let (orders, received) = mpsc::channel(3 * max_leases(slots) + 1);
         let (dismissal, dismissed) = oneshot::channel();
-        (Desk { orders: Box::new(orders), dismissal: Some(dismissal), remote: true }, received, dismissed)
+        (
+            MemberChannel { orders: Box::new(orders), dismissal: Some(dismissal), remote: true },
+            received,
+            dismissed,
+        )
     }
 }
 

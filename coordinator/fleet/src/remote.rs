@@ -45,7 +45,7 @@ use self::greeting::{Guest, Refused, greet};
 pub use self::handshake::Visitor;
 use super::Traffic;
 use super::blob_cache::BlobCache;
-use super::messages::{Desk, Input, Job, NotAdmitted, Order};
+use super::messages::{Input, Job, MemberChannel, NotAdmitted, Order};
 use super::tasks::Register;
 use crate::access::{Access, Denied, Role};
 use crate::revocation::Revocable;
@@ -302,12 +302,12 @@ impl Admission {
             line.send(from_coordinator::Message::Finished(v1::Finished {})).await;
             return Ok(());
         }
-        let (desk, orders, dismissed) = Desk::remote(guest.slots);
+        let (channel, orders, dismissed) = MemberChannel::remote(guest.slots);
         let (reply, joined) = oneshot::channel();
         let Guest { name, instance, slots, holds, running, blob_cache } = guest;
         let machine = visitor.machine(token);
         let joining =
-            Input::Joined { name, instance, machine: machine.clone(), slots, holds, running, desk, reply };
+            Input::Joined { name, instance, machine: machine.clone(), slots, holds, running, channel, reply };
         if self.to_fleet.send(joining).await.is_err() {
             return Ok(()); // the fleet has stopped
         }

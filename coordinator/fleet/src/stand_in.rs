@@ -5,14 +5,14 @@ use proto::convert::fits;
 use scheduler::{Cause, Event, Identity, Machine, Process};
 use tokio::sync::oneshot;
 
-use super::messages::{Desk, Input, Order};
+use super::messages::{Input, MemberChannel, Order};
 use super::{Compute, Fleet, local};
 
 impl Fleet {
     /// Adds a member of one slot, of that process and machine, which computes with `compute`. An error says why it may not join.
     pub fn join(&self, process: u8, machine: &str, compute: Compute) -> Result<(), String> {
         let inputs = self.link.inputs.clone();
-        let (desk, mut orders, _dismissed) = Desk::remote(1);
+        let (channel, mut orders, _dismissed) = MemberChannel::remote(1);
         let (reply, joined) = oneshot::channel();
         let (instance, machine) = (InstanceId([process; 16]), Machine(machine.into()));
         let joining = Input::Joined {
@@ -22,7 +22,7 @@ impl Fleet {
             slots: 1,
             holds: Vec::new(),
             running: Vec::new(),
-            desk,
+            channel,
             reply,
         };
         assert!(inputs.blocking_send(joining).is_ok(), "the fleet runs");

@@ -12,7 +12,7 @@ use grammaton::work::lease::{BatchId, TaskIndex};
 
 use super::accounts::{AccountId, Ledger};
 use super::batch::{Assignee, Batch};
-use super::blame::{Involvement, Kinship, Suit};
+use super::blame::{Involvement, Kinship, MemberPreference};
 use super::free::Offer;
 use super::members::{FREE, Member};
 use super::{Action, MemberId, POISON, Scheduler};
@@ -21,7 +21,7 @@ use super::{Action, MemberId, POISON, Scheduler};
 const AHEAD: Duration = Duration::from_millis(4);
 
 /// Round-robin of an account's tasks over the members with room, until none takes any, offer after offer.
-struct Turns {
+struct RoundRobin {
     account: AccountId,
     /// Queues of the members that it is offered to.
     queue: Range<usize>,
@@ -116,9 +116,9 @@ impl Scheduler {
         }
     }
 
-    /// Turns of all accounts that have tasks, for free slots or to wait, of `n_ready` free tasks.
-    fn turns(&self, to_slots: bool, n_ready: usize) -> Vec<Turns> {
-        let mut all: Vec<Turns> = Vec::new();
+    /// RoundRobin of all accounts that have tasks, for free slots or to wait, of `n_ready` free tasks.
+    fn turns(&self, to_slots: bool, n_ready: usize) -> Vec<RoundRobin> {
+        let mut all: Vec<RoundRobin> = Vec::new();
         for batch in self.batches.values() {
             // The only task that may begin does not wait beyond the slots.
             if batch.n_ready() == 0 || !to_slots && batch.only.is_some() {
@@ -127,7 +127,7 @@ impl Scheduler {
             let (queue, left) = if to_slots { (FREE, 0) } else { self.waiting(batch.account, n_ready) };
             match all.iter_mut().find(|turns| turns.account == batch.account) {
                 Some(turns) => turns.batches.push(batch.id),
-                None => all.push(Turns {
+                None => all.push(RoundRobin {
                     account: batch.account,
                     queue,
                     left,
@@ -157,7 +157,7 @@ impl Scheduler {
         &mut self,
         now: Duration,
         more: bool,
-        turns: &mut Turns,
+        turns: &mut RoundRobin,
         actions: &mut Vec<Action>,
     ) -> bool {
         turns.batches.retain(|id| self.batches[id].n_ready() > 0);
@@ -181,7 +181,7 @@ impl Scheduler {
     }
 
     /// The task that the member is offered on the account, if it has such a queue.
-    fn offered(&self, member: MemberId, offer: Offer, turns: &Turns) -> Option<(BatchId, TaskIndex)> {
+    fn offered(&self, member: MemberId, offer: Offer, turns: &RoundRobin) -> Option<(BatchId, TaskIndex)> {
         self.members.get(member).filter(|state| state.has(&turns.queue))?;
         self.accounts.get(turns.account).filter(|ledger| ledger.admits(member))?;
         let of = |&id: &BatchId| {
@@ -303,8 +303,8 @@ impl Scheduler {
                 Kinship::SameProcess => self.is_only_choice(batch.account),
             };
         }
-        let suit = suit(member, batch, task);
-        self.candidates(batch, task).all(|other| suit <= other)
+        let preference = preference(member, batch, task);
+        self.candidates(batch, task).all(|other| preference <= other)
     }
 
     /// Whether the member may hold leases of the account, and does not hold the task.
@@ -314,23 +314,23 @@ impl Scheduler {
     }
 
     /// Preferences of all members that could have the task once they have room, and the account has.
-    fn candidates(&self, batch: &Batch, task: TaskIndex) -> impl Iterator<Item = Suit> {
+    fn candidates(&self, batch: &Batch, task: TaskIndex) -> impl Iterator<Item = MemberPreference> {
         let stay = self.members.iter().filter(|(_, member)| !member.draining);
         let others = stay.filter(move |&(id, _)| !batch.is_held_by(id, task));
-        others.map(move |(_, member)| suit(member, batch, task))
+        others.map(move |(_, member)| preference(member, batch, task))
     }
 
     /// Whether the task is given up: its failures are proof, or it has failed [`POISON`] times and no present member could try it that is not
     /// involved.
     pub(super) fn is_hopeless(&self, batch: &Batch, task: TaskIndex) -> bool {
         let blame = &batch.tasks[task.index()].blame;
-        let could_try = |suit: Suit| suit.involvement <= Involvement::Neighbour;
+        let could_try = |preference: MemberPreference| preference.involvement <= Involvement::Neighbour;
         blame.is_proof() || blame.len() >= POISON && !self.candidates(batch, task).any(could_try)
     }
 
     /// Whether a member could try the task whose machine has not failed it.
     pub(super) fn has_uninvolved(&self, batch: &Batch, task: TaskIndex) -> bool {
-        self.candidates(batch, task).any(|suit| suit.involvement == Involvement::None)
+        self.candidates(batch, task).any(|preference| preference.involvement == Involvement::None)
     }
 
     /// Whether another worker could confirm an answer of that member.
@@ -358,9 +358,9 @@ impl Scheduler {
     }
 }
 
-fn suit(member: &Member, batch: &Batch, task: TaskIndex) -> Suit {
+fn preference(member: &Member, batch: &Batch, task: TaskIndex) -> MemberPreference {
     let involvement = batch.tasks[task.index()].blame.involvement(member);
-    Suit { involvement, kinship: batch.kinship(&member.identity, task) }
+    MemberPreference { involvement, kinship: batch.kinship(&member.identity, task) }
 }
 
 #[cfg(test)]

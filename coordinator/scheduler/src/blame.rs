@@ -1,6 +1,6 @@
 //! Failures of a task: which members may try it next, and when it is given up.
 //!
-//! In: losses of holders, overdue leases, and failures that holders report. Out: the preference of a member for the task ([`Suit`]), and whether
+//! In: losses of holders, overdue leases, and failures that holders report. Out: the preference of a member for the task ([`MemberPreference`]), and whether
 //! the failures suffice to give it up ([`Blame::is_proof`]). Failures are counted by [`Machine`]: a worker that restarts or reconnects under
 //! other names is on the same machine, so it is not asked again while there is another one.
 
@@ -14,7 +14,7 @@ use super::{MOST_FAILURES, MemberId, POISON};
 
 /// Preference of a member for a task that has failed before; the least is the best.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) struct Suit {
+pub(super) struct MemberPreference {
     /// How the member is involved in the failures.
     pub involvement: Involvement,
     /// How it is involved in the task's replica.

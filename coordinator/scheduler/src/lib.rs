@@ -222,7 +222,7 @@ pub struct Presence {
 
 /// An account at a point in time.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Standing {
+pub struct AccountState {
     /// The account as its latest batch declared it.
     pub account: Account,
     /// Its oldest open batch.
@@ -392,8 +392,8 @@ impl Scheduler {
     }
 
     /// All accounts that have open tasks or are not closed, by id.
-    pub fn accounts(&self) -> Vec<Standing> {
-        let standing = |ledger: &accounts::Ledger| Standing {
+    pub fn accounts(&self) -> Vec<AccountState> {
+        let state = |ledger: &accounts::Ledger| AccountState {
             account: ledger.account,
             batch: None,
             shards: Shards::default(),
@@ -401,21 +401,21 @@ impl Scheduler {
             slot_time: ledger.used,
             n_members: ledger.holders().len(),
         };
-        let mut standings: BTreeMap<AccountId, Standing> =
-            self.accounts.iter().map(|ledger| (ledger.account.id, standing(ledger))).collect();
+        let mut states: BTreeMap<AccountId, AccountState> =
+            self.accounts.iter().map(|ledger| (ledger.account.id, state(ledger))).collect();
         for (&id, batch) in &self.batches {
-            let Some(standing) = standings.get_mut(&batch.account) else { continue };
-            standing.batch.get_or_insert(id);
+            let Some(state) = states.get_mut(&batch.account) else { continue };
+            state.batch.get_or_insert(id);
             let (free, done) = (batch.n_free(), batch.n_done);
-            standing.shards += Shards { free, assigned: batch.tasks.len() - free - done, done };
+            state.shards += Shards { free, assigned: batch.tasks.len() - free - done, done };
         }
         for &(assigned_at, member, lease) in self.members.assigned() {
             let batch = self.batches.get(&lease.batch).filter(|batch| batch.is_open(lease));
-            if let Some(standing) = batch.and_then(|batch| standings.get_mut(&batch.account)) {
-                standing.oldest.get_or_insert((assigned_at, member, lease));
+            if let Some(state) = batch.and_then(|batch| states.get_mut(&batch.account)) {
+                state.oldest.get_or_insert((assigned_at, member, lease));
             }
         }
-        standings.into_values().collect()
+        states.into_values().collect()
     }
 
     /// The shortage for which the account's open batches wait: too few members joined so far, or none that is there computes for the account or

@@ -44,7 +44,7 @@ use parking_lot::Mutex;
 use proto::log::Form;
 use proto::token::TOKEN_VARIABLE;
 use training::events::Observer;
-use training::outcome::Crew;
+use training::outcome::FleetUse;
 
 use self::exchange::{Exchange, Reply};
 use self::foreign_tasks::{Blobs, ForeignTasks};
@@ -118,7 +118,7 @@ impl Processes {
         process.end(result).map(drop)
     }
 
-    /// Trains the job in `folder` on the fleet of `handle`, tells `observer` what happens, and returns the digest of the parameters. `crew` says who
+    /// Trains the job in `folder` on the fleet of `handle`, tells `observer` what happens, and returns the digest of the parameters. `fleet_use` says who
     /// worked on it.
     pub fn train(
         &self,
@@ -126,7 +126,7 @@ impl Processes {
         urls: &[String],
         checkpoints: String,
         handle: &Handle,
-        crew: &dyn Fn() -> Crew,
+        fleet_use: &dyn Fn() -> FleetUse,
         observer: &mut dyn Observer,
     ) -> Result<String, Unfinished> {
         let mut process = self.start(folder, urls, Action::Train { checkpoints })?;
@@ -166,7 +166,7 @@ impl Processes {
                     }
                     FromJob::AuditAll => drop(handle.audit_all()),
                     // A process that is gone is noticed at the next frame.
-                    FromJob::CrewWanted => drop(exchange.send(&ToJob::Crew(crew()))),
+                    FromJob::FleetUseWanted => drop(exchange.send(&ToJob::FleetUse(fleet_use()))),
                     FromJob::Ended(ended) => {
                         result = Some(ended);
                         break;

@@ -11,7 +11,7 @@ use fleet::Handle;
 use parking_lot::Mutex;
 use tracing::info_span;
 use training::events::{All, Observer, RunEvent};
-use training::outcome::Crew;
+use training::outcome::FleetUse;
 use training::progress::Progress;
 
 use super::queue::{Done, Event};
@@ -101,12 +101,13 @@ fn work(
     view.of(&load(&folder, &service.0.limits.urls).map_err(|error| reason(&error, &folder))?);
     let mut lines = Progress::lines(move |line| job_log.tell(now(), line));
     let mut posting = Posting::new(name, run_status);
-    let crew = || Crew::of(service.0.local_workers, &service.0.fleet.status(), handle.effort());
+    let fleet_use = || FleetUse::of(service.0.local_workers, &service.0.fleet.status(), handle.effort());
     let Limits { urls, processes, .. } = &service.0.limits;
     loop {
         let mut advancing = Advancing { service, id };
         let observers = &mut All(vec![&mut posting, &mut advancing, &mut view, &mut lines]);
-        let trained = processes.train(&folder, urls, job_store.checkpoints(id), handle, &crew, observers);
+        let trained =
+            processes.train(&folder, urls, job_store.checkpoints(id), handle, &fleet_use, observers);
         let Err(Unfinished::Lost(reason)) = trained else { return trained.map_err(Unfinished::into_reason) };
         std::thread::sleep(COUNTED_AFTER);
         if handle.is_cancelled() || is_lost_too_often(service, id) {

@@ -29,7 +29,7 @@ pub mod job_store;
 pub mod leader_lease;
 mod minimum_rate;
 pub mod outgoing;
-pub mod places;
+pub mod permits;
 pub mod queue;
 mod quota;
 mod reading;
@@ -84,7 +84,7 @@ use self::job_store::{Incoming, JobStore};
 use self::queue::{Event, Most, Queue, Refusal};
 use self::quota::{Charge, OverQuota, Uploads};
 use self::record::{JobId, Millis, Record, View};
-use self::records::Found;
+use self::records::ReadRecords;
 use self::shares::Room;
 use self::upkeep::Upkeep;
 use self::view::SharedView;
@@ -220,7 +220,7 @@ impl Service {
             let earlier = audit::uploads(&job_store.audit(), since).context("the audit cannot be read")?;
             earlier.iter().for_each(|upload| uploads.restore(&upload.who, upload.bytes, upload.millis));
         }
-        let Found { records, damaged } = job_store.records().read()?;
+        let ReadRecords { records, damaged } = job_store.records().read()?;
         let mut accepted: BTreeSet<JobId> = records.iter().map(|record| record.id).collect();
         // A damaged record does not tell which files its job reads, so that all are kept.
         let has_damaged = !damaged.is_empty();

@@ -41,7 +41,7 @@ struct Leader {
 
 /// The records that were found.
 #[derive(Default)]
-pub struct Found {
+pub struct ReadRecords {
     /// Whole records.
     pub records: Vec<Record>,
     /// Damaged ones: the id, if the name has one, and what is wrong, with the way out.
@@ -60,19 +60,19 @@ impl Records {
     }
 
     /// Reads all records; to be called once, before anything is stored.
-    pub fn read(&self) -> Result<Found> {
+    pub fn read(&self) -> Result<ReadRecords> {
         let names = self.store.list()?;
         let parts = names.chunks(names.len().div_ceil(READERS).max(1));
         let found = std::thread::scope(|scope| {
             let read = |names: &[String]| {
-                let mut found = Found::default();
+                let mut found = ReadRecords::default();
                 names.iter().try_for_each(|name| self.read_one(name, &mut found)).map(|()| found)
             };
             let readers: Vec<_> = parts.map(|names| scope.spawn(move || read(names))).collect();
             let parts = readers.into_iter().map(|reader| reader.join().expect("reading does not panic"));
-            parts.collect::<Result<Vec<Found>>>()
+            parts.collect::<Result<Vec<ReadRecords>>>()
         });
-        let mut all = Found::default();
+        let mut all = ReadRecords::default();
         for part in found? {
             all.records.extend(part.records);
             all.damaged.extend(part.damaged);
@@ -80,7 +80,7 @@ impl Records {
         Ok(all)
     }
 
-    fn read_one(&self, name: &str, found: &mut Found) -> Result<()> {
+    fn read_one(&self, name: &str, found: &mut ReadRecords) -> Result<()> {
         let id = name.strip_suffix(".json").and_then(|id| id.parse().ok());
         let bytes = match &self.leader {
             None => self.store.find(name)?,
@@ -245,7 +245,7 @@ mod tests {
             let mut bytes = whole.clone();
             bytes[at] ^= 1;
             std::fs::write(&path, &bytes).unwrap();
-            let Found { records: found, damaged } = records.read().unwrap();
+            let ReadRecords { records: found, damaged } = records.read().unwrap();
             assert!(found.contains(&kept[0]));
             match &damaged[..] {
                 [] => assert!(found.contains(&kept[1]), "{at}"),

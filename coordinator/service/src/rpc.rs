@@ -32,7 +32,7 @@ use tonic::{Code, Request, Response, Status, Streaming};
 use super::job_store::ResultFile;
 use super::minimum_rate::MinimumRate;
 use super::outgoing::Outgoing;
-use super::places::{Place, Places};
+use super::permits::{CallPermit, CallPermits};
 use super::record::{Input, JobId, View};
 use super::submission::{MAX_INPUTS, MAX_JOB, Submission};
 use super::{Problem, Service};
@@ -71,20 +71,20 @@ pub struct JobsService {
     access: Access,
     /// Runtime with threads that may block.
     runtime: Handle,
-    uploads: Places,
-    checks: Places,
-    fetches: Places,
-    readers: Places,
-    reading: Places,
-    changes: Places,
+    uploads: CallPermits,
+    checks: CallPermits,
+    fetches: CallPermits,
+    readers: CallPermits,
+    reading: CallPermits,
+    changes: CallPermits,
 }
 
 impl JobsService {
     /// For those whom `access` lets in, once there is a service; what blocks runs on `runtime`, which [`JobsService::runtime`] makes.
     pub fn new(access: Access, runtime: Handle) -> JobsService {
         let service = Arc::default();
-        let [uploads, checks, fetches] = [UPLOADS, CHECKS, FETCHES].map(Places::new);
-        let [changes, readers, reading] = [CHANGES, READERS, READING].map(Places::new);
+        let [uploads, checks, fetches] = [UPLOADS, CHECKS, FETCHES].map(CallPermits::new);
+        let [changes, readers, reading] = [CHANGES, READERS, READING].map(CallPermits::new);
         JobsService { service, access, runtime, uploads, checks, fetches, readers, reading, changes }
     }
 
@@ -209,7 +209,7 @@ impl JobsService {
     async fn receive(
         &self,
         who: Identity,
-        place: Place,
+        place: CallPermit,
         mut incoming: Streaming<v1::UploadMessage>,
     ) -> Result<Response<v1::Uploaded>, Status> {
         let mut rate = MinimumRate::begin();
@@ -242,7 +242,7 @@ impl JobsService {
     fn store(
         &self,
         who: Identity,
-        place: Place,
+        place: CallPermit,
         (hash, size): (Hash, u64),
         mut received: mpsc::Receiver<Bytes>,
     ) -> JoinHandle<Result<(), Status>> {

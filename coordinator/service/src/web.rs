@@ -41,7 +41,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Router, middleware};
 use fleet::access::{Access, Identity};
-use fleet::connection_limits::Place;
+use fleet::connection_limits::ConnectionSlot;
 use fleet::{FleetStatus, Watcher};
 use maud::html;
 use rustls::ServerConfig;
@@ -50,7 +50,7 @@ use tokio::sync::oneshot;
 use training::report::STYLE;
 use training::report::markup::bar_lengths;
 
-use crate::places::Places;
+use crate::permits::CallPermits;
 use crate::queue::Refusal;
 use crate::record::{JobId, View};
 use crate::{Problem, Service};
@@ -137,13 +137,13 @@ struct App {
     watcher: Watcher,
     auth: Arc<Auth>,
     events: Events,
-    downloads: Places,
-    changes: Places,
+    downloads: CallPermits,
+    changes: CallPermits,
 }
 
 impl App {
     fn new(service: Service, auth: Auth) -> App {
-        let (downloads, changes) = (Places::new(DOWNLOADS), Places::new(CHANGES));
+        let (downloads, changes) = (CallPermits::new(DOWNLOADS), CallPermits::new(CHANGES));
         let watcher = service.watcher();
         App { service, watcher, auth: Arc::new(auth), events: Events::default(), downloads, changes }
     }
@@ -416,7 +416,7 @@ struct Login {
 async fn log_in(
     State(app): State<App>,
     Extension(peer): Extension<SocketAddr>,
-    Extension(place): Extension<Arc<Place>>,
+    Extension(place): Extension<Arc<ConnectionSlot>>,
     form: Result<Form<Login>, FormRejection>,
 ) -> Response {
     match form {

@@ -20,7 +20,7 @@ use grammaton::forest::build::Builder;
 use grammaton::forest::chains::Chains;
 use grammaton::forest::inside::{Counts, Scratch, Weights, expect, real};
 use grammaton::grammar::ParamId;
-use grammaton::methods::{self, Beginning};
+use grammaton::methods::{self, RunStart};
 use grammaton::train::trainer::Collect;
 use grammaton::work::shard::Shard;
 use grammaton::work::task::Language;
@@ -66,7 +66,7 @@ fn measure(path: &Path, corpus: &Path) {
 
 fn rounds(job: &Job, plan: &Plan, fleet: &Inline) {
     let (model, inference) = (job.model.model(), &job.inference);
-    let beginning = Beginning { model, inference, restart: 1, trees: None, families: None };
+    let beginning = RunStart { model, inference, restart: 1, trees: None, families: None };
     let mut trainer = methods::trainer(plan, &beginning, None).expect("a run begins");
     let mut best = [f64::INFINITY; 4];
     for round in 0..ROUNDS {

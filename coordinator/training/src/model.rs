@@ -366,7 +366,7 @@ pub(crate) mod tests {
 
     #[test]
     #[ignore = "writes what the tests above read"]
-    fn write_golden() {
+    fn by_hand_write_golden() {
         let path = format!("{}/tests/golden/model-{}", env!("CARGO_MANIFEST_DIR"), SEAL.version);
         std::fs::write(path.clone() + ".bin", small().to_bytes()).unwrap();
         std::fs::write(path + "-logistic-normal.bin", normal().to_bytes()).unwrap();

@@ -75,9 +75,9 @@ pub struct Outcome {
     pub notices: Vec<String>,
 }
 
-/// Workers of a run.
+/// Use of the fleet by a run.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Crew {
+pub struct FleetUse {
     /// Number of threads of this process and of remote workers that computed something.
     pub workers: usize,
     /// Number of workers lost, by kind of cause.
@@ -86,15 +86,15 @@ pub struct Crew {
     pub effort: Effort,
 }
 
-impl Crew {
+impl FleetUse {
     /// Threads of this process, and remote members that computed something. Members that left in order are not counted as lost.
-    pub fn of(local_workers: usize, fleet: &FleetStatus, effort: Effort) -> Crew {
+    pub fn of(local_workers: usize, fleet: &FleetStatus, effort: Effort) -> FleetUse {
         // This process is the first to join its own fleet.
         let local = fleet.members.iter().map(|member| member.id).min().filter(|_| local_workers > 0);
         let remote = fleet.members.iter().filter(|member| Some(member.id) != local && member.tasks_done > 0);
         let lost = fleet.losses.iter().filter(|(kind, _)| **kind != Cause::Left.kind());
         let losses = lost.map(|(kind, &count)| ((*kind).to_owned(), count)).collect();
-        Crew { workers: local_workers + remote.count(), losses, effort }
+        FleetUse { workers: local_workers + remote.count(), losses, effort }
     }
 
     /// A notice if tasks that were chosen for an audit were not audited.
@@ -244,8 +244,8 @@ impl Samples {
 }
 
 impl Outcome {
-    /// The summary of the run, which `crew` worked on.
-    pub fn summary(&self, crew: &Crew) -> Summary {
+    /// The summary of the run, with its `fleet_use`.
+    pub fn summary(&self, fleet_use: &FleetUse) -> Summary {
         let summary = Summary {
             rounds: self.rounds,
             rounds_run: self.rounds_run,
@@ -268,9 +268,9 @@ impl Outcome {
             test: self.test.clone(),
             parameters_sha256: model::parameters_sha256(&self.model),
             timings: self.timings,
-            workers: crew.workers,
-            losses: crew.losses.clone(),
-            tasks: crew.effort,
+            workers: fleet_use.workers,
+            losses: fleet_use.losses.clone(),
+            tasks: fleet_use.effort,
             seed: self.seed,
             sentences: self.sentences,
             notices: self.notices.clone(),
@@ -299,7 +299,7 @@ mod tests {
     fn tasks_chosen_for_an_audit_and_not_audited_are_reported() {
         let notice = |audited, unaudited| {
             let effort = Effort { computed: 9, audited, unaudited, repeated: 0 };
-            Crew { effort, ..Crew::default() }.notice()
+            FleetUse { effort, ..FleetUse::default() }.notice()
         };
         assert_eq!((notice(0, 0), notice(3, 0)), (None, None));
         assert_eq!(

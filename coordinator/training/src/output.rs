@@ -17,7 +17,7 @@ use grammaton::models::decode::Decoder;
 use crate::job::Job;
 use crate::metrics::{MAXIMUM_MARGINAL, MBR_VOTE, RoundMetrics, SAMPLE_AVERAGE, Summary, decoder_name};
 use crate::model;
-use crate::outcome::{Crew, Outcome};
+use crate::outcome::{FleetUse, Outcome};
 use crate::report::{self, Report};
 use crate::train::spill;
 
@@ -123,13 +123,13 @@ impl Output {
         file.write_all(line.as_bytes()).context(refused)
     }
 
-    /// Writes the result of a run, `summary.json` last; `crew` are its workers.
+    /// Writes the result of a run, `summary.json` last; `fleet_use` says which workers it had.
     pub fn finish(
         &self,
         job: &Job,
         rounds: &[RoundMetrics],
         outcome: &mut Outcome,
-        crew: &Crew,
+        fleet_use: &FleetUse,
     ) -> Result<Summary> {
         if let Some(metrics) = &self.metrics {
             metrics.sync_all().with_context(|| self.refused(METRICS))?;
@@ -156,7 +156,7 @@ impl Output {
         self.write(binary, &saved.to_bytes())?;
         self.write(grammar, model::grammar_text(&saved.model).as_bytes())?;
         self.write_with(sticks, &mut |file| model::write_sticks(&saved, file))?;
-        let summary = outcome.summary(crew);
+        let summary = outcome.summary(fleet_use);
         let page = report::render(&Report { job, rounds, outcome, saved: &saved, summary: &summary });
         self.write(REPORT, page.as_bytes())?;
         let json = serde_json::to_string_pretty(&summary).context("summary does not serialise")?;

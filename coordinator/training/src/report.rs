@@ -449,7 +449,7 @@ mod tests {
     use crate::events::{Observer, RunEvent};
     use crate::fixture;
     use crate::metrics::{HeldOut, PointSummary};
-    use crate::outcome::Crew;
+    use crate::outcome::FleetUse;
 
     /// Collects the rounds.
     struct Rounds(Vec<RoundMetrics>);
@@ -471,7 +471,7 @@ mod tests {
         let mut rounds = Rounds(Vec::new());
         let mut outcome = fixture::train(&mut rounds).unwrap();
         change(&mut rounds.0, &mut outcome);
-        let summary = outcome.summary(&Crew::default());
+        let summary = outcome.summary(&FleetUse::default());
         let saved = job.corpus.saved(outcome.model.clone());
         let rounds = &rounds.0;
         let page = render(&Report { job: &job, rounds, outcome: &outcome, saved: &saved, summary: &summary });

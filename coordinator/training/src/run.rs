@@ -14,7 +14,7 @@ use crate::choice;
 use crate::events::{All, Observer, RunEvent};
 use crate::job::{GrammarSource, Job, ModelTable, OutputTable};
 use crate::metrics::{RoundMetrics, Summary};
-use crate::outcome::{Crew, Outcome};
+use crate::outcome::{FleetUse, Outcome};
 use crate::output::Output;
 use crate::train::checkpoint::Checkpoints;
 use crate::train::group::Inputs;
@@ -173,18 +173,23 @@ impl<'a> Run<'a> {
         let outcome = self.train(observer, |job, checkpoints, observer| {
             train(job, &inputs, &fleet, checkpoints, observer)
         })?;
-        let crew = Crew::of(local_workers, &fleet.status(), fleet.effort());
+        let fleet_use = FleetUse::of(local_workers, &fleet.status(), fleet.effort());
         fleet.shutdown();
-        self.finish(outcome, &crew, observer)
+        self.finish(outcome, &fleet_use, observer)
     }
 
-    /// Writes the result, on which `crew` worked.
-    pub fn finish(self, mut outcome: Outcome, crew: &Crew, observer: &mut dyn Observer) -> Result<Summary> {
-        if let Some(notice) = crew.notice() {
+    /// Writes the result with its `fleet_use`.
+    pub fn finish(
+        self,
+        mut outcome: Outcome,
+        fleet_use: &FleetUse,
+        observer: &mut dyn Observer,
+    ) -> Result<Summary> {
+        if let Some(notice) = fleet_use.notice() {
             observer.on(&RunEvent::Notice(&notice))?;
             outcome.notices.push(notice);
         }
-        let summary = self.output.finish(&self.job, &self.rounds, &mut outcome, crew)?;
+        let summary = self.output.finish(&self.job, &self.rounds, &mut outcome, fleet_use)?;
         observer.on(&RunEvent::Finished(&summary))?;
         Ok(summary)
     }
@@ -257,7 +262,7 @@ mod tests {
         let observer = &mut Progress::new(Style::Quiet);
         let mut run = Run::open(&job, &file, Earlier::Overwrite)?;
         let outcome = run.train(observer, |_, _, observer| train(observer))?;
-        run.finish(outcome, &Crew { workers: 2, ..Crew::default() }, observer)
+        run.finish(outcome, &FleetUse { workers: 2, ..FleetUse::default() }, observer)
     }
 
     fn folder() -> (tempfile::TempDir, PathBuf) {

@@ -79,7 +79,7 @@ use prepare::Items;
 use readings::{Ballots, Readings};
 use rounds::{FinishedPoint, Training};
 use scheduler::{FailedAttempt, Fault};
-use stopped::{Kept, Stopped, is_cancellation};
+use stopped::{Resumable, Stopped, is_cancellation};
 use stream::Stream;
 use text::Text;
 
@@ -208,7 +208,7 @@ fn attempt(
         }
         None => (None, Progress::default()),
     };
-    let kept = if before.is_some() { Kept::Checkpoint } else { Kept::Nothing };
+    let kept = if before.is_some() { Resumable::Checkpoint } else { Resumable::Nothing };
     let stopped = Stopped { round: progress.last_round(), kept };
     let or_stopped = |error| if is_cancellation(&error) { stopped.clone().into() } else { error };
     progress.resumed = progress.resumed.saturating_add(u32::from(before.is_some()));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::in_process::Places;
+use super::in_process::SentenceLines;
 use super::{FitError, none};
 use crate::data::corpus::{Corpus, Format, Unit};
 use crate::data::dependency::Sentence;
@@ -20,7 +20,7 @@ use crate::work::task::Named;
 
 /// What a [`super::Fit`] is of.
 #[derive(Clone, Copy)]
-pub enum Of<'a> {
+pub enum ModelSource<'a> {
     /// This grammar.
     Grammar(&'a Grammar),
     /// The rules of the treebank.
@@ -30,13 +30,13 @@ pub enum Of<'a> {
 }
 
 /// A dataset that is ready to be prepared.
-pub struct Ready {
+pub struct ShardedData {
     pub model: Model,
     pub basis: Basis,
     pub shards: Vec<Named<Shard>>,
     /// Positions of the sentences, by shard and position in it.
     pub positions: Vec<Vec<Vec<u32>>>,
-    pub places: Places,
+    pub sentence_lines: SentenceLines,
     pub strings: Strings,
     pub segments: Vec<SymbolId>,
     pub written: (Format, Unit),
@@ -64,11 +64,11 @@ pub trait Dataset {
     #[doc(hidden)]
     fn ready(
         &self,
-        of: &Of<'_>,
+        of: &ModelSource<'_>,
         inference: &Inference,
         shard_symbols: u32,
         segments: &[String],
-    ) -> Result<Ready, FitError>;
+    ) -> Result<ShardedData, FitError>;
 }
 
 /// Symbols of a shard for [`cut`]: 0 stands for a single shard.
@@ -81,21 +81,21 @@ fn named(shards: Vec<SentenceShard>) -> (Vec<Named<Shard>>, Vec<Vec<Vec<u32>>>) 
     shards.into_iter().map(|cut| (Named::new(cut.shard), cut.positions)).unzip()
 }
 
-fn places(source_name: &str, positions: &[Vec<Vec<u32>>], lines: &[u32]) -> Places {
+fn sentence_lines(source_name: &str, positions: &[Vec<Vec<u32>>], lines: &[u32]) -> SentenceLines {
     let line = |of_sentence: &Vec<u32>| of_sentence.first().map_or(0, |&at| lines[at as usize]);
     let lines = positions.iter().map(|of_shard| of_shard.iter().map(line).collect());
-    Places { source_name: source_name.to_owned(), lines: lines.collect() }
+    SentenceLines { source_name: source_name.to_owned(), lines: lines.collect() }
 }
 
 impl Dataset for Corpus {
     fn ready(
         &self,
-        of: &Of<'_>,
+        of: &ModelSource<'_>,
         inference: &Inference,
         shard_symbols: u32,
         segments: &[String],
-    ) -> Result<Ready, FitError> {
-        let Of::Grammar(grammar) = of else { return Err(FitError::Empty) };
+    ) -> Result<ShardedData, FitError> {
+        let ModelSource::Grammar(grammar) = of else { return Err(FitError::Empty) };
         let model = Model::of(
             if grammar.adapted().next().is_some() { ModelKind::Adaptor } else { ModelKind::Pcfg },
             false,
@@ -129,11 +129,11 @@ impl Dataset for Corpus {
             }
             (names, _) => names.iter().map(|name| segment(&grammar, name)).collect::<Result<_, _>>()?,
         };
-        Ok(Ready {
+        Ok(ShardedData {
             model,
             basis: Basis::Grammar(Named::new(grammar)),
             shards,
-            places: places(&self.source_name, &positions, &self.lines),
+            sentence_lines: sentence_lines(&self.source_name, &positions, &self.lines),
             positions,
             strings,
             segments,
@@ -155,19 +155,19 @@ fn segment(grammar: &Grammar, name: &str) -> Result<SymbolId, FitError> {
 impl Dataset for Treebank {
     fn ready(
         &self,
-        _: &Of<'_>,
+        _: &ModelSource<'_>,
         inference: &Inference,
         shard_symbols: u32,
         _: &[String],
-    ) -> Result<Ready, FitError> {
+    ) -> Result<ShardedData, FitError> {
         latent::Layout::check(&self.rules, inference.subtypes)?;
         let (shards, positions) = named(cut_trees(self, symbols(shard_symbols)));
-        Ok(Ready {
+        Ok(ShardedData {
             model: Model::PcfgLa,
             basis: Basis::Treebank(Arc::new(self.clone())),
             shards,
             positions,
-            places: Places::default(),
+            sentence_lines: SentenceLines::default(),
             strings: none(),
             segments: Vec::new(),
             written: (Format::Tokens, Unit::Token),
@@ -180,12 +180,12 @@ impl Dataset for Treebank {
 impl Dataset for [Sentence] {
     fn ready(
         &self,
-        of: &Of<'_>,
+        of: &ModelSource<'_>,
         inference: &Inference,
         shard_symbols: u32,
         _: &[String],
-    ) -> Result<Ready, FitError> {
-        let Of::Dependencies { adapted } = of else { return Err(FitError::Empty) };
+    ) -> Result<ShardedData, FitError> {
+        let ModelSource::Dependencies { adapted } = of else { return Err(FitError::Empty) };
         let tagged = Tagged::new(self);
         let model = Model::of(ModelKind::Dmv, !adapted.is_empty());
         let grammar = match model {
@@ -214,11 +214,11 @@ impl Dataset for [Sentence] {
         };
         let layout = dmv::Layout::new(tagged.tags.names.len());
         let families = dmv::families::of_params(layout, &tagged.tags.names, &families);
-        Ok(Ready {
+        Ok(ShardedData {
             model,
             basis: Basis::Grammar(Named::new(grammar)),
             shards,
-            places: places("the sentences", &positions, &lines),
+            sentence_lines: sentence_lines("the sentences", &positions, &lines),
             positions,
             strings: if model.is_adapted() { Strings::Candidates } else { none() },
             segments: Vec::new(),

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::FitError;
 use crate::grammar::ParamId;
 use crate::methods::{Basis, Data};
-use crate::prepare::{On, Workers};
+use crate::prepare::{ShardSet, Workers};
 use crate::train::trainer::{self, Failure, Read, Trainer};
 use crate::work::engine::{ComputeError, Engine};
 use crate::work::shard::Shard;
@@ -19,13 +19,13 @@ use crate::work::task::{Answer, Language, Named, Task, Work};
 pub struct InProcess {
     engine: Engine,
     shards: Vec<Named<Shard>>,
-    places: Places,
+    sentence_lines: SentenceLines,
     folder: PathBuf,
 }
 
 /// Where the sentences of shards come from, for messages.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub struct SentenceLines {
     /// Name of the corpus.
     pub source_name: String,
     /// The first line of every sentence, by shard and position in it.
@@ -45,8 +45,13 @@ const PER_THREAD: usize = 4;
 
 impl InProcess {
     /// Computes on these shards of sentences or trees, keeping at most `memory` bytes of forests.
-    pub fn new(shards: Vec<Named<Shard>>, places: Places, memory: usize) -> InProcess {
-        InProcess { engine: Engine::with_memory(memory), shards, places, folder: std::env::temp_dir() }
+    pub fn new(shards: Vec<Named<Shard>>, sentence_lines: SentenceLines, memory: usize) -> InProcess {
+        InProcess {
+            engine: Engine::with_memory(memory),
+            shards,
+            sentence_lines,
+            folder: std::env::temp_dir(),
+        }
     }
 
     /// Computes a round of `trainer`, which has begun.
@@ -93,14 +98,16 @@ impl Workers for InProcess {
     fn compute(
         &self,
         language: &Language,
-        on: On<'_>,
+        on: ShardSet<'_>,
         work: Work,
         each: &mut dyn FnMut(usize, Answer) -> Result<(), FitError>,
     ) -> Result<(), FitError> {
         let shards: Vec<Named<Shard>> = match on {
-            On::Sentences => self.shards.clone(),
-            On::SomeSentences(numbers) => numbers.iter().map(|&shard| self.shards[shard].clone()).collect(),
-            On::Strings(strings) => {
+            ShardSet::Sentences => self.shards.clone(),
+            ShardSet::SomeSentences(numbers) => {
+                numbers.iter().map(|&shard| self.shards[shard].clone()).collect()
+            }
+            ShardSet::Strings(strings) => {
                 strings.iter().map(|strings| Named::new(Shard::Strings(strings.clone()))).collect()
             }
         };
@@ -119,7 +126,7 @@ impl Workers for InProcess {
 
     fn accept(&self, unparsable: &[(usize, u32)]) -> Result<(), FitError> {
         let Some(&(shard, item)) = unparsable.first() else { return Ok(()) };
-        let Places { source_name, lines } = &self.places;
+        let SentenceLines { source_name, lines } = &self.sentence_lines;
         let line = lines.get(shard).and_then(|lines| lines.get(item as usize)).copied().unwrap_or_default();
         Err(FitError::Underivable { source_name: source_name.clone(), line })
     }

@@ -6,7 +6,7 @@
 //! bit, as if all had been.
 
 use super::shuffle::Shuffle;
-use super::{On, PrepareError, Workers};
+use super::{PrepareError, ShardSet, Workers};
 use crate::grammar::lexicon::{Lexicon, StickStrings, Strings};
 use crate::grammar::{Grammar, SymbolId};
 use crate::models::adaptor::candidates::Ranking;
@@ -109,7 +109,7 @@ fn count<W: Workers>(workers: &W, language: &Language, lengths: Lengths) -> Resu
     let shuffle = || Shuffle::new_in(folder, SHUFFLED / 2);
     let full = |source| PrepareError::Strings { folder: folder.to_owned(), source };
     let mut sums = Sums { counted: shuffle(), longer: shuffle(), longest: 0, unparsable: Vec::new() };
-    workers.compute(language, On::Sentences, Work::Candidates(lengths), &mut |shard, answer| {
+    workers.compute(language, ShardSet::Sentences, Work::Candidates(lengths), &mut |shard, answer| {
         if let Answer::Candidates(Candidates { counted, longer, longest, unparsable }) = answer {
             sums.counted.add(&counted).map_err(full)?;
             sums.longer.add(&longer).map_err(full)?;
@@ -192,7 +192,7 @@ mod tests {
         fn compute(
             &self,
             language: &Language,
-            on: On<'_>,
+            on: ShardSet<'_>,
             work: Work,
             each: &mut dyn FnMut(usize, Answer) -> Result<(), FitError>,
         ) -> Result<(), FitError> {
@@ -227,7 +227,7 @@ mod tests {
             }
             Ok(())
         };
-        workers.compute(&language, On::Sentences, work, add).unwrap();
+        workers.compute(&language, ShardSet::Sentences, work, add).unwrap();
         let mut ranking = Ranking::new(&adapted, choice.truncation, choice.rho);
         sums.iter().for_each(|((symbol, string), &sum)| ranking.add(*symbol, string, sum));
         Lexicon { sticks: ranking.top() }

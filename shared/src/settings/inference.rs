@@ -237,10 +237,69 @@ crate::table! {
     base_to: f64 = Limit::default().to, Rules::read_by(NORMAL_DMV).with(COMPONENTS);
 }
 
+impl Method {
+    /// [`Method::Vb`] with default settings: variational Bayes of an adaptor grammar (Cohen, Blei & Smith 2010) or a PCFG (Kurihara & Sato
+    /// 2006).
+    pub fn vb() -> Inference {
+        Method::Vb.into()
+    }
+
+    /// [`Method::Em`] with default settings.
+    pub fn em() -> Inference {
+        Method::Em.into()
+    }
+
+    /// [`Method::Svb`] with default settings.
+    pub fn svb() -> Inference {
+        Method::Svb.into()
+    }
+
+    /// [`Method::Cvb`] with default settings: collapsed variational Bayes (Wang & Blunsom 2013).
+    pub fn cvb() -> Inference {
+        Method::Cvb.into()
+    }
+
+    /// [`Method::Hastings`] with default settings: the sampler of Johnson, Griffiths & Goldwater (2007), with adaptors that of py-cfg.
+    pub fn hastings() -> Inference {
+        Method::Hastings.into()
+    }
+
+    /// Variational EM with logistic-normal priors (Cohen, Gimpel & Smith 2008), with default settings.
+    pub fn logistic_normal() -> Inference {
+        Inference { prior: RulePrior::LogisticNormal, ..Method::vb() }
+    }
+}
+
+/// A method with default settings.
+impl From<Method> for Inference {
+    fn from(method: Method) -> Inference {
+        Inference { method, ..Inference::default() }
+    }
+}
+
+impl Estimator {
+    /// The estimator of a point; `None` for a method that is incompatible with the prior.
+    pub fn of(inference: &Inference) -> Option<Estimator> {
+        Some(match (inference.method, inference.prior) {
+            (Method::Vb, RulePrior::LogisticNormal) => Estimator::LogisticNormal,
+            (_, RulePrior::LogisticNormal) => return None,
+            (Method::Em, _) => Estimator::Em,
+            (Method::MapEm, _) => Estimator::MapEm,
+            (Method::Vb, _) => Estimator::Vb,
+            (Method::VbEm, _) => Estimator::VbEm,
+            (Method::Svb, _) => Estimator::Svb,
+            (Method::Oem, _) => Estimator::Oem,
+            (Method::Cvb, _) => Estimator::Cvb,
+            (Method::Gibbs, _) => Estimator::Gibbs,
+            (Method::Hastings, _) => Estimator::Hastings,
+        })
+    }
+}
+
 /// A setting whose value is out of range, or does not go with the model or with other settings.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("inference.{key}: found {found}, expected {expected}")]
-pub struct Misfit {
+pub struct SettingError {
     /// Name of the setting.
     pub key: &'static str,
     /// Its value.
@@ -254,13 +313,13 @@ pub const MAX_ROUNDS: usize = 1_000_000;
 
 impl Inference {
     /// Refuses numbers out of their range, and settings that do not go with the model or with each other.
-    pub fn check(&self, model: Model) -> Result<(), Misfit> {
+    pub fn check(&self, model: Model) -> Result<(), SettingError> {
         self.check_ranges()?;
         self.check_method(model)
     }
 
     /// Refuses numbers out of their range.
-    pub fn check_ranges(&self) -> Result<(), Misfit> {
+    pub fn check_ranges(&self) -> Result<(), SettingError> {
         let values = serde_json::to_value(self).unwrap_or_default();
         for key in Inference::keys() {
             let (Some(range), Some(value)) = (key.range, values.get(key.name)) else { continue };
@@ -269,16 +328,16 @@ impl Inference {
                 numbers.iter().filter_map(serde_json::Value::as_f64).find(|&found| !range.contains(found));
             if let Some(found) = outside {
                 let (found, expected) = (exact(found), range.to_string());
-                return Err(Misfit { key: key.name, found, expected });
+                return Err(SettingError { key: key.name, found, expected });
             }
         }
         Ok(())
     }
 
     /// Refuses settings that do not go with the model or with each other.
-    pub fn check_method(&self, model: Model) -> Result<(), Misfit> {
+    pub fn check_method(&self, model: Model) -> Result<(), SettingError> {
         let holds = |key: &'static str, holds: bool, found: &dyn fmt::Display, expected: &str| {
-            let misfit = || Misfit { key, found: found.to_string(), expected: expected.to_owned() };
+            let misfit = || SettingError { key, found: found.to_string(), expected: expected.to_owned() };
             if holds { Ok(()) } else { Err(misfit()) }
         };
         let is_normal = self.prior == RulePrior::LogisticNormal;

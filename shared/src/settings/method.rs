@@ -4,7 +4,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::inference::{Inference, RulePrior};
 use Estimator::{Cvb, Em, Gibbs, Hastings, LogisticNormal, MapEm, Oem, Svb, Vb, VbEm};
 use Model::{AdaptedDmv, Adaptor, Dmv, Pcfg, PcfgLa};
 
@@ -49,37 +48,6 @@ pub enum Method {
 }
 
 impl Method {
-    /// [`Method::Vb`] with default settings: variational Bayes of an adaptor grammar (Cohen, Blei & Smith 2010) or a PCFG (Kurihara & Sato
-    /// 2006).
-    pub fn vb() -> Inference {
-        Method::Vb.into()
-    }
-
-    /// [`Method::Em`] with default settings.
-    pub fn em() -> Inference {
-        Method::Em.into()
-    }
-
-    /// [`Method::Svb`] with default settings.
-    pub fn svb() -> Inference {
-        Method::Svb.into()
-    }
-
-    /// [`Method::Cvb`] with default settings: collapsed variational Bayes (Wang & Blunsom 2013).
-    pub fn cvb() -> Inference {
-        Method::Cvb.into()
-    }
-
-    /// [`Method::Hastings`] with default settings: the sampler of Johnson, Griffiths & Goldwater (2007), with adaptors that of py-cfg.
-    pub fn hastings() -> Inference {
-        Method::Hastings.into()
-    }
-
-    /// Variational EM with logistic-normal priors (Cohen, Gimpel & Smith 2008), with default settings.
-    pub fn logistic_normal() -> Inference {
-        Inference { prior: RulePrior::LogisticNormal, ..Method::vb() }
-    }
-
     /// Whether the method is a sampler.
     pub fn is_sampler(self) -> bool {
         matches!(self, Method::Gibbs | Method::Hastings)
@@ -104,13 +72,6 @@ impl Method {
             }
             Method::Gibbs | Method::Hastings => "Log posterior of trees, up to a constant",
         }
-    }
-}
-
-/// A method with default settings.
-impl From<Method> for Inference {
-    fn from(method: Method) -> Inference {
-        Inference { method, ..Inference::default() }
     }
 }
 
@@ -208,23 +169,6 @@ impl Model {
 }
 
 impl Estimator {
-    /// The estimator of a point; `None` for a method that is incompatible with the prior.
-    pub fn of(inference: &Inference) -> Option<Estimator> {
-        Some(match (inference.method, inference.prior) {
-            (Method::Vb, RulePrior::LogisticNormal) => Estimator::LogisticNormal,
-            (_, RulePrior::LogisticNormal) => return None,
-            (Method::Em, _) => Estimator::Em,
-            (Method::MapEm, _) => Estimator::MapEm,
-            (Method::Vb, _) => Estimator::Vb,
-            (Method::VbEm, _) => Estimator::VbEm,
-            (Method::Svb, _) => Estimator::Svb,
-            (Method::Oem, _) => Estimator::Oem,
-            (Method::Cvb, _) => Estimator::Cvb,
-            (Method::Gibbs, _) => Estimator::Gibbs,
-            (Method::Hastings, _) => Estimator::Hastings,
-        })
-    }
-
     /// Name for texts, with its method in backquotes.
     pub fn name(self) -> &'static str {
         match self {

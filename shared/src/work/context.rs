@@ -160,7 +160,7 @@ impl<'a> Context<'a> {
 
     fn form(
         &self,
-        form: fn(&mut cache::Shards) -> &mut cache::Kept<BuiltShard>,
+        form: fn(&mut cache::Shards) -> &mut cache::CachedShards<BuiltShard>,
         key: ContentHash,
         build: impl FnOnce() -> Result<BuiltShard, TooAmbiguous>,
     ) -> Result<Arc<BuiltShard>, ComputeError> {

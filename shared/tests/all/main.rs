@@ -47,3 +47,4 @@ mod logistic_normal_rounds;
 mod mixture;
 
 mod eval;
+mod fit;

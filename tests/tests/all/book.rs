@@ -228,6 +228,7 @@ fn output_is_compared_without_times() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn commands_of_the_book_print_what_it_says() {
     let (mut wrong, mut n_run, mut n_compared) = (Vec::new(), 0, 0);
     for page in pages_with_commands() {

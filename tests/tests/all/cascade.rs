@@ -83,6 +83,7 @@ fn second_run_is_the_job_with_the_affixes_of_the_first_one() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn same_bits_on_every_fleet_and_after_a_kill_in_either_run() {
     let folder = cascade();
     let one = folder.train("one", &["--workers", "1"]);

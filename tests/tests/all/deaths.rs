@@ -58,6 +58,7 @@ fn finish_with_log(coordinator: Coordinator, folder: &Folder) -> (Trained, Strin
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_stopped_worker_is_removed_and_its_late_answers_count_once() {
     let folder = folder();
     let coordinator =
@@ -76,6 +77,7 @@ fn a_stopped_worker_is_removed_and_its_late_answers_count_once() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn workers_killed_and_drained_during_training_change_no_bit() {
     let folder = folder();
     let coordinator = Coordinator::start(&folder, "out", &["--min-workers", "3"]);
@@ -132,6 +134,7 @@ fn with_token(mut command: Command) -> Command {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_host_disconnected_and_reconnected_changes_no_bit() {
     let Some(cluster) = Cluster::start(2) else { return };
     let mut workers = [0, 1].map(|host| cluster.worker(host, ["alice", "bob"][host]));
@@ -148,6 +151,7 @@ fn a_host_disconnected_and_reconnected_changes_no_bit() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn all_faults_together_change_no_bit() {
     let Some(mut cluster) = Cluster::start(4) else { return };
     let mut workers: Vec<Process> =

@@ -45,6 +45,7 @@ fn undisturbed(folder: &Folder) -> Trained {
 }
 
 #[test]
+#[ignore = "slow"]
 fn threads_and_processes_give_the_same_bits() {
     let folder = folder();
     let one = undisturbed(&folder);
@@ -76,6 +77,7 @@ fn kill(folder: &Folder, lines: usize) {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_killed_and_resumed_run_ends_with_the_same_bits() {
     let folder = folder();
     let one = undisturbed(&folder);

@@ -281,6 +281,7 @@ fn values_larger_than_a_message_arrive_complete() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn workers_may_be_killed_and_stopped() {
     let config = FleetConfig {
         suspect_after: Duration::from_secs(2),
@@ -815,6 +816,7 @@ fn the_status_of_a_fleet_lists_members_and_leases() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn new_members_get_tasks_and_tasks_of_lost_members_are_assigned_again() {
     let config = FleetConfig {
         suspect_after: Duration::from_secs(2),

@@ -508,6 +508,7 @@ fn floods() -> impl Iterator<Item = Flood> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_flood_takes_no_memory_and_keeps_no_other_user_out() {
     let setup = Setup::new();
     floods().for_each(|flood| drop(setup.train_under(flood, 1)));
@@ -516,7 +517,7 @@ fn a_flood_takes_no_memory_and_keeps_no_other_user_out() {
 /// Prints the table of `docs/results/cluster.md`.
 #[test]
 #[ignore = "a measurement"]
-fn memory_of_a_service_under_every_flood() {
+fn by_hand_memory_of_a_service_under_every_flood() {
     let seconds = std::env::var("FLOOD_SECONDS").map_or(10, |text| text.parse().expect("a number"));
     let setup = Setup::new();
     println!(

@@ -45,6 +45,7 @@ fn is_in(service: &Serving, folder: &Folder, id: &str, state: &str) {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_process_that_is_killed_is_started_again_and_changes_no_bit() {
     let folder = folder();
     let service = Serving::start(&folder, &["--workers", "1"]);
@@ -98,6 +99,7 @@ fn a_job_whose_process_is_lost_three_times_without_a_checkpoint_fails_and_can_be
 }
 
 #[test]
+#[ignore = "slow"]
 fn job_processes_end_with_a_killed_service_and_jobs_resume() {
     let folder = folder();
     let mut service = Serving::start(&folder, &["--workers", "1"]);
@@ -116,6 +118,7 @@ fn job_processes_end_with_a_killed_service_and_jobs_resume() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_corpus_beyond_the_memory_of_a_job_is_refused_and_others_are_served() {
     let folder = folder();
     let service = Serving::start(&folder, &["--workers", "1", "--job-memory", "64"]);

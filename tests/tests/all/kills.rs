@@ -165,6 +165,7 @@ fn history(n: u64, expected: &Trained) -> (u64, BTreeSet<String>) {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_service_killed_at_a_system_call_loses_and_repeats_nothing() {
     let folder = folder();
     let expected = folder.train("alone", &["--workers", "1"]);
@@ -179,6 +180,7 @@ fn a_service_killed_at_a_system_call_loses_and_repeats_nothing() {
 // `train` with its checkpoints.
 
 #[test]
+#[ignore = "slow"]
 fn a_run_killed_at_a_system_call_resumes_to_the_same_bits_and_leaves_nothing() {
     let folder = folder();
     let expected = folder.train("alone", &["--workers", "1"]);

@@ -128,6 +128,7 @@ fn slurm(folder: &Folder) -> String {
 }
 
 #[test]
+#[ignore = "slow"]
 fn up_slurm_ends_as_the_job_does() {
     let folder = folder();
     let one = folder.train("one", &[]);

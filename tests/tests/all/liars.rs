@@ -281,7 +281,7 @@ fn an_expelled_worker_stays_out_over_a_restart_until_its_line_is_removed() {
 /// Prints the table of `docs/results/cluster.md`.
 #[test]
 #[ignore = "a measurement"]
-fn eight_jobs_beside_a_liar() {
+fn by_hand_eight_jobs_beside_a_liar() {
     let folder = folder();
     let jobs: Vec<(&str, u64)> = KINDS.iter().flat_map(|&(kind, ..)| [(kind, 1), (kind, 2)]).collect();
     train(&folder, &jobs);

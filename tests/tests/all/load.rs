@@ -68,7 +68,7 @@ fn pages(page: &str, n: usize) -> String {
 
 #[test]
 #[ignore = "takes minutes, and prints figures"]
-fn many_jobs_many_watchers_and_a_large_upload() {
+fn by_hand_many_jobs_many_watchers_and_a_large_upload() {
     let (jobs, watchers) = (setting("LOAD_JOBS", 1000), setting("LOAD_WATCHERS", 200));
     let seconds = Duration::from_secs(setting("LOAD_SECONDS", 20) as u64);
     let folder = Folder::new(&[("corpus.txt", &corpus(1))]);
@@ -241,7 +241,7 @@ async fn attack(url: String, token: String, job: String, file: Vec<u8>, over: &A
 
 #[test]
 #[ignore = "takes minutes, and prints figures"]
-fn another_user_submits_while_the_service_is_attacked() {
+fn by_hand_another_user_submits_while_the_service_is_attacked() {
     let seconds = Duration::from_secs(setting("LOAD_SECONDS", 20) as u64);
     let job = "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"corpus.txt\"\n[inference]\ntruncation = 3000\n";
     let folder = Folder::new(&[("corpus.txt", &corpus(1)), ("job.toml", job)]);
@@ -294,7 +294,7 @@ const ENDLESS: &str = "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"t
 
 #[test]
 #[ignore = "takes minutes, and prints figures"]
-fn a_short_job_beside_endless_ones_of_another_user() {
+fn by_hand_a_short_job_beside_endless_ones_of_another_user() {
     let job = "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"corpus.txt\"\n[inference]\nmax_rounds = 3\ntolerance = 0\n";
     let folder = Folder::new(&[
         ("corpus.txt", &corpus(1)),
@@ -343,7 +343,7 @@ fn a_short_job_beside_endless_ones_of_another_user() {
 
 #[test]
 #[ignore = "takes minutes, and prints figures"]
-fn shares_of_jobs_of_different_kinds() {
+fn by_hand_shares_of_jobs_of_different_kinds() {
     let window = Duration::from_secs(setting("LOAD_SECONDS", 20) as u64);
     let words =
         "1 1 Sentence --> Words\n1 1 Words --> Word\n1 1 Words --> Word Words\n1 1 Word --> <substrings>\n";

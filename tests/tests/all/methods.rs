@@ -58,6 +58,7 @@ fn same_everywhere(folder: &Folder, name: &str, settings: &[&str]) -> Trained {
 }
 
 #[test]
+#[ignore = "slow"]
 fn pcfgs_by_every_method() {
     let folder = folder("kind = \"pcfg\"\ngrammar = \"words.gr\"");
     for method in ["em", "map-em", "vb", "vb-em", "svb", "cvb", "gibbs", "hastings"] {

@@ -143,6 +143,7 @@ fn a_killed_run_resumes_on_another_machine_from_the_object_store() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_service_resumes_on_another_machine_from_the_object_store() {
     let folder = folder();
     let Some((_server, at)) = server() else { return };
@@ -197,6 +198,7 @@ fn a_service_resumes_on_another_machine_from_the_object_store() {
 /// Whatever happens to a result file on its way from the store to a new machine: `fetch` gives the bytes of `train`, or names the file and
 /// gives them later.
 #[test]
+#[ignore = "slow"]
 fn results_are_fetched_whole_or_not_at_all_whatever_a_store_sends() {
     let folder = folder();
     let here = ["--set", "output.checkpoints=", "--set", "inference.max_rounds=2"];

@@ -127,6 +127,7 @@ const RUNS: [(&str, &[&str], &[&str]); 6] = [
 ];
 
 #[test]
+#[ignore = "slow"]
 fn output_of_every_kind_of_model_agrees_with_the_schemas() {
     let (summary_schema, round_schema) = (schema("summary.schema.json"), schema("metrics.schema.json"));
     for (job, settings, fields) in RUNS {

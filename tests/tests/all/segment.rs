@@ -28,6 +28,7 @@ fn segmented() -> (Trained, Folder) {
 }
 
 #[test]
+#[ignore = "slow"]
 fn written_job_gives_the_same_bits_on_every_fleet() {
     let (segmented, job) = segmented();
     assert!(segmented.summary["points"].as_array().unwrap().len() > 1, "{}", segmented.summary);
@@ -78,6 +79,7 @@ fn example_jobs_train_on_a_part_of_their_corpus() {
 
 /// Law: `grammar = "auto"` is the grammar and the voter that `segment` chooses, wherever the job is trained.
 #[test]
+#[ignore = "slow"]
 fn a_job_without_a_grammar_is_the_job_with_the_chosen_ones() {
     let (segmented, written) = segmented();
     let is_open = |line: &&str| !line.starts_with("voter");

@@ -64,6 +64,7 @@ fn await_state(service: &Serving, folder: &Folder, id: &str, state: &str) -> Val
 }
 
 #[test]
+#[ignore = "slow"]
 fn jobs_of_several_clients_give_the_bits_of_train_after_kills() {
     let folder = folder();
     let seeds = ["1", "2", "3", "4"];
@@ -347,6 +348,7 @@ fn no_death_of_the_service_counts_against_a_job() {
 /// A user fills all places with long jobs of the highest priority; the job of another user runs all the same, and a paused job goes on
 /// as if it had never stopped.
 #[test]
+#[ignore = "slow"]
 fn a_job_is_paused_for_another_user_and_goes_on_with_the_same_bits() {
     let folder = folder();
     for name in ["ann", "eve"] {

@@ -31,6 +31,7 @@ fn undisturbed(folder: &Folder) -> Trained {
 }
 
 #[test]
+#[ignore = "slow"]
 fn threads_and_processes_give_the_same_bits() {
     let folder = folder();
     let one = undisturbed(&folder);
@@ -43,6 +44,7 @@ fn threads_and_processes_give_the_same_bits() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_worker_killed_during_training_changes_no_bit() {
     let folder = folder();
     let one = undisturbed(&folder);
@@ -58,6 +60,7 @@ fn a_worker_killed_during_training_changes_no_bit() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_worker_that_joins_late_helps_and_changes_no_bit() {
     let folder = folder();
     let one = undisturbed(&folder);

@@ -29,6 +29,7 @@ fn page(address: &str, path: &str, status: u16) -> Option<String> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_run_in_progress_reports_its_status() {
     let folder = folder();
     let more = ["--token-file", "token", "--min-workers", "2", "--http", "127.0.0.1:0", "--log", "json"];
@@ -107,6 +108,7 @@ fn a_run_in_progress_reports_its_status() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_run_waits_for_workers_in_every_view_until_one_joins_and_again_after_the_last_is_lost() {
     let folder = folder();
     let coordinator = Coordinator::start(&folder, "out", &["--http", "127.0.0.1:0"]);

@@ -437,7 +437,7 @@ struct Thread {
 /// Prints how long after `grammaton cancel` was called the thread of a worker over gRPC was free, by kind of work.
 #[test]
 #[ignore = "takes minutes, and prints figures"]
-fn times_from_a_cancellation_to_a_free_thread() {
+fn by_hand_times_from_a_cancellation_to_a_free_thread() {
     let example = |name: &str| std::fs::read_to_string(examples().join(name)).unwrap();
     let lines = example("segmentation/corpus.txt");
     let lines: Vec<&str> = lines.lines().collect();

@@ -16,7 +16,7 @@ use grammaton::grammar::auto::Auto;
 use serde::Serialize;
 use training::input;
 
-use self::trial::{Crew, Trial};
+use self::trial::{BenchWorkers, Trial};
 use super::Answer;
 use super::sample::{segmented, unit};
 
@@ -100,11 +100,12 @@ pub fn run(args: &Args) -> Result<Answer> {
     for &n in &args.sentences {
         let corpus = folder.path().join("corpus.txt");
         subject.draw(n as usize, args.seed, &corpus)?;
-        let crews = threads.iter().map(|&threads| Crew::Threads(threads));
-        let workers = worker.iter().flat_map(|worker| [1, 2].map(|n| Crew::Workers(worker.clone(), n)));
-        for crew in crews.chain(workers) {
-            streams::tell(&format!("{n} sentences, {crew}"));
-            trials.push(trial::run(&program, &job, &args.set, n, &crew)?);
+        let threads = threads.iter().map(|&threads| BenchWorkers::Threads(threads));
+        let workers =
+            worker.iter().flat_map(|worker| [1, 2].map(|n| BenchWorkers::Workers(worker.clone(), n)));
+        for bench_workers in threads.chain(workers) {
+            streams::tell(&format!("{n} sentences, {bench_workers}"));
+            trials.push(trial::run(&program, &job, &args.set, n, &bench_workers)?);
         }
     }
     for at in 0..trials.len() {

@@ -66,7 +66,7 @@ pub struct Args {
 
 /// The place of this process in a launch.
 #[derive(PartialEq, Eq, Debug)]
-struct Place {
+struct LaunchTask {
     task: u32,
     /// Name of a folder, different for each launch.
     launch: String,
@@ -74,9 +74,9 @@ struct Place {
     threads: Option<u16>,
 }
 
-impl Place {
+impl LaunchTask {
     /// The place from `variable`s of the environment; `None` for a process that nothing has launched.
-    fn find(variable: impl Fn(&str) -> Option<String>) -> Result<Option<Place>> {
+    fn find(variable: impl Fn(&str) -> Option<String>) -> Result<Option<LaunchTask>> {
         let number = |name: &str| -> Result<Option<u32>> {
             let Some(text) = variable(name) else { return Ok(None) };
             let found = text.parse().with_context(|| format!("{name}={text}: expected a number"))?;
@@ -87,10 +87,10 @@ impl Place {
             let step = variable("SLURM_STEP_ID").unwrap_or_else(|| "batch".to_owned());
             let threads = number("SLURM_CPUS_PER_TASK")?.unwrap_or(1).clamp(1, u16::MAX.into());
             let launch = folder_name(&format!("slurm-{job}.{restart}.{step}"));
-            return Ok(Some(Place { task, launch, threads: Some(threads as u16) }));
+            return Ok(Some(LaunchTask { task, launch, threads: Some(threads as u16) }));
         }
         if let (Some(task), Some(namespace)) = (number("PMIX_RANK")?, variable("PMIX_NAMESPACE")) {
-            return Ok(Some(Place {
+            return Ok(Some(LaunchTask {
                 task,
                 launch: folder_name(&format!("pmix-{namespace}")),
                 threads: None,
@@ -111,10 +111,10 @@ fn folder_name(name: &str) -> String {
 pub fn run(args: &Args, log: Form) -> Result<Answer> {
     let place = match (args.task, &args.launch) {
         (Some(task), Some(launch)) if !folder_name(launch).is_empty() => {
-            Some(Place { task, launch: folder_name(launch), threads: None })
+            Some(LaunchTask { task, launch: folder_name(launch), threads: None })
         }
         (_, Some(launch)) => bail!("--launch {launch:?}: expected a name of letters and digits"),
-        _ => Place::find(|name| std::env::var(name).ok())?,
+        _ => LaunchTask::find(|name| std::env::var(name).ok())?,
     };
     let out = args.job.load()?.output.dir;
     match place {
@@ -124,7 +124,7 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
     }
 }
 
-fn threads(args: &Args, place: Option<&Place>) -> FleetOptions {
+fn threads(args: &Args, place: Option<&LaunchTask>) -> FleetOptions {
     FleetOptions { workers: args.threads.or(place.and_then(|place| place.threads)), ..Default::default() }
 }
 
@@ -133,7 +133,7 @@ fn training(args: &Args, fleet: FleetOptions) -> train::Args {
 }
 
 /// Task 0: trains, with threads of its own and the workers that join.
-fn coordinate(args: &Args, place: &Place, out: &Path, log: Form) -> Result<Answer> {
+fn coordinate(args: &Args, place: &LaunchTask, out: &Path, log: Form) -> Result<Answer> {
     let folder = launch_folder(out, place);
     let refused = || format!("{}: cannot write the files of this launch", folder.display());
     fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).with_context(refused)?;
@@ -180,7 +180,7 @@ fn coordinate(args: &Args, place: &Place, out: &Path, log: Form) -> Result<Answe
 }
 
 /// Any other task: becomes a worker of task 0 once that listens.
-fn work(args: &Args, place: &Place, out: &Path, log: Form) -> Result<Answer> {
+fn work(args: &Args, place: &LaunchTask, out: &Path, log: Form) -> Result<Answer> {
     let folder = launch_folder(out, place);
     let begun = clock::instant();
     let url = loop {
@@ -219,7 +219,7 @@ fn work(args: &Args, place: &Place, out: &Path, log: Form) -> Result<Answer> {
     Err(error).with_context(|| format!("{}: cannot be started", worker.get_program().display()))
 }
 
-fn launch_folder(out: &Path, place: &Place) -> PathBuf {
+fn launch_folder(out: &Path, place: &LaunchTask) -> PathBuf {
     out.join(".launch").join(&place.launch)
 }
 
@@ -227,15 +227,16 @@ fn launch_folder(out: &Path, place: &Place) -> PathBuf {
 mod tests {
     use super::*;
 
-    fn found(variables: &[(&str, &str)]) -> Result<Option<Place>> {
-        Place::find(|name| {
+    fn found(variables: &[(&str, &str)]) -> Result<Option<LaunchTask>> {
+        LaunchTask::find(|name| {
             variables.iter().find(|variable| variable.0 == name).map(|variable| variable.1.to_owned())
         })
     }
 
     #[test]
     fn the_place_comes_from_the_launcher() {
-        let place = |task, launch: &str, threads| Some(Place { task, launch: launch.to_owned(), threads });
+        let place =
+            |task, launch: &str, threads| Some(LaunchTask { task, launch: launch.to_owned(), threads });
         assert_eq!(found(&[]).unwrap(), None);
         let slurm = [("SLURM_PROCID", "3"), ("SLURM_JOB_ID", "12"), ("SLURM_STEP_ID", "0")];
         assert_eq!(found(&slurm).unwrap(), place(3, "slurm-12.0.0", Some(1)));

@@ -22,7 +22,7 @@ use training::job::Job;
 use training::progress::{Progress, Style};
 use training::run::{Earlier, Run};
 use training::train::group::Inputs;
-use training::train::stopped::{Kept, Stopped};
+use training::train::stopped::{Resumable, Stopped};
 
 use super::Answer;
 use crate::signals::{Signal, Stopper};
@@ -300,7 +300,7 @@ pub fn train_with(
         Some(checkpoint) => {
             format!("stopped before training resumed from {checkpoint}; resume with --resume")
         }
-        None => Stopped { round: 0, kept: Kept::Nothing }.to_string(),
+        None => Stopped { round: 0, kept: Resumable::Nothing }.to_string(),
     })?;
     if resume && run.checkpoint().is_none() {
         let place = job.output.checkpoints();

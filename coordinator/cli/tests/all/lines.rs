@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use training::events::All;
 use training::job::Job;
 use training::metrics::Summary;
-use training::outcome::Crew;
+use training::outcome::FleetUse;
 use training::run::{Earlier, Run};
 use training::train::group::Inputs;
 use training::train::train;
@@ -171,7 +171,7 @@ fn trained(dir: &Path, settings: &[&str]) -> Summary {
     let outcome = run.train(&mut All(Vec::new()), |_, checkpoints, observer| {
         train(&job, &inputs, &Inline::default(), checkpoints, observer)
     });
-    run.finish(outcome.unwrap(), &Crew::default(), &mut All(Vec::new())).unwrap()
+    run.finish(outcome.unwrap(), &FleetUse::default(), &mut All(Vec::new())).unwrap()
 }
 
 fn read(dir: &Path, name: &str) -> String {

@@ -245,6 +245,6 @@ fn changed_models_and_checkpoints_cause_no_panic() {
 
 #[test]
 #[ignore = "every change of every byte takes an hour"]
-fn all_changes_of_models_and_checkpoints_cause_no_panic() {
+fn by_hand_all_changes_of_models_and_checkpoints_cause_no_panic() {
     check(1);
 }

@@ -30,7 +30,7 @@ use tonic::transport::server::Connected;
 use tracing::{Instrument as _, info, warn};
 
 use crate::access::{Denied, Identity};
-use crate::connection_limits::{ConnectionLimits, Place};
+use crate::connection_limits::{ConnectionLimits, ConnectionSlot};
 use scheduler::Machine;
 
 /// Timeout of a connection that belongs to no member; probes take less.
@@ -176,7 +176,7 @@ async fn dismiss(mut tcp: TcpStream, words: &[u8]) {
 type Eviction = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Waits until the connection has to be closed: on request, or because it belongs to no member for too long.
-async fn evicted(mut eviction: oneshot::Receiver<()>, place: Weak<Place>) {
+async fn evicted(mut eviction: oneshot::Receiver<()>, place: Weak<ConnectionSlot>) {
     tokio::select! {
         _ = &mut eviction => return,
         () = tokio::time::sleep(STAY) => {}
@@ -195,7 +195,7 @@ pub struct Visitor {
     pub peer: SocketAddr,
     /// The names in its certificate, if it showed one.
     pub certificate: Option<String>,
-    place: Arc<Place>,
+    place: Arc<ConnectionSlot>,
 }
 
 impl Visitor {

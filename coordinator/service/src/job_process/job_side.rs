@@ -63,8 +63,8 @@ fn execute(assignment: &Assignment, fleet: &ServiceFleet) -> Result<String> {
     let inputs = run.complete_job(inputs, fleet, observer)?;
     let outcome =
         run.train(observer, |job, checkpoints, observer| train(job, &inputs, fleet, checkpoints, observer))?;
-    let crew = fleet.crew()?;
-    Ok(run.finish(outcome, &crew, observer)?.parameters_sha256)
+    let fleet_use = fleet.fleet_use()?;
+    Ok(run.finish(outcome, &fleet_use, observer)?.parameters_sha256)
 }
 
 /// Waits until a process of an earlier service, which is about to end, has left the folder of results.

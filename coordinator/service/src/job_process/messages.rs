@@ -10,7 +10,7 @@ use fleet::{FleetError, FleetEvent, MapReport, Mismatch, Stage};
 use scheduler::{Failure, Needs};
 use training::events::{Observer, RunEvent};
 use training::metrics::{CheckpointStatus, Phase, RoundMetrics, Start, Summary};
-use training::outcome::Crew;
+use training::outcome::FleetUse;
 use training::snapshot::Snapshot;
 
 /// An error as one line of text: to another process, into a file, or onto a page.
@@ -104,7 +104,7 @@ pub enum ToJob {
     /// The open batch is over.
     BatchOver(Result<MapReport, BatchError>),
     /// The workers of the job.
-    Crew(Crew),
+    FleetUse(FleetUse),
     /// The job was cancelled.
     Cancelled,
 }
@@ -155,8 +155,8 @@ pub enum FromJob {
     },
     /// An event of the run: an [`OwnedEvent`] as JSON.
     Event(String),
-    /// Asks for [`ToJob::Crew`].
-    CrewWanted,
+    /// Asks for [`ToJob::FleetUse`].
+    FleetUseWanted,
     /// Every task of later batches is to be computed by two members.
     AuditAll,
     /// The end, and the last message: the digest of the parameters, empty after a check; or the reason of the failure in one line.

@@ -19,7 +19,7 @@ use prost::Message;
 use prost::bytes::Bytes;
 use proto::convert::blob::Blob;
 use proto::convert::{Wire, lease};
-use training::outcome::Crew;
+use training::outcome::FleetUse;
 
 use super::frames::{self, Sender};
 use super::messages::{BatchError, FromJob, HeadOfTask, Reason, ToJob};
@@ -60,7 +60,7 @@ enum Progress {
     Answered(usize, Bytes),
     FleetEvent(FleetEvent),
     Over(Result<MapReport, BatchError>),
-    Crew(Crew),
+    FleetUse(FleetUse),
 }
 
 impl ServiceFleet {
@@ -90,12 +90,12 @@ impl ServiceFleet {
     }
 
     /// Asks who worked on the job.
-    pub fn crew(&self) -> Result<Crew> {
-        self.service.send(&FromJob::CrewWanted, &[]).context("the service is gone")?;
+    pub fn fleet_use(&self) -> Result<FleetUse> {
+        self.service.send(&FromJob::FleetUseWanted, &[]).context("the service is gone")?;
         let progress = self.progress.lock();
         loop {
-            if let Progress::Crew(crew) = progress.recv().context("the service is gone")? {
-                return Ok(crew);
+            if let Progress::FleetUse(fleet_use) = progress.recv().context("the service is gone")? {
+                return Ok(fleet_use);
             }
         }
     }
@@ -168,7 +168,7 @@ impl Map for ServiceFleet {
                     self.shared.open().tasks = None;
                     return result.map_err(|error| error.into_error(stage));
                 }
-                Progress::Crew(_) => {} // not asked for
+                Progress::FleetUse(_) => {} // not asked for
             }
         }
     }
@@ -210,7 +210,7 @@ impl Shared {
             ToJob::Answered { at } => Progress::Answered(at, payload),
             ToJob::FleetEvent(event) => Progress::FleetEvent(event),
             ToJob::BatchOver(result) => Progress::Over(result),
-            ToJob::Crew(crew) => Progress::Crew(crew),
+            ToJob::FleetUse(fleet_use) => Progress::FleetUse(fleet_use),
         };
         // A run that has ended hears nothing more.
         let _ = to_training.send(progress);

@@ -20,7 +20,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use basics::clock;
 use cookie::{Cookie, SameSite};
 use fleet::access::{Access, Denied, Identity, Role};
-use fleet::connection_limits::Place;
+use fleet::connection_limits::ConnectionSlot;
 use fleet::revocation::Revocable;
 use tokio::sync::Semaphore;
 use tower_http::set_header::SetResponseHeaderLayer;
@@ -78,7 +78,13 @@ impl Auth {
     }
 
     /// Answers a login form with a token.
-    pub async fn log_in(&self, service: &Service, peer: SocketAddr, place: &Place, token: &str) -> Response {
+    pub async fn log_in(
+        &self,
+        service: &Service,
+        peer: SocketAddr,
+        place: &ConnectionSlot,
+        token: &str,
+    ) -> Response {
         let header = format!("Bearer {token}");
         let admitted = place.admit_token(Some(&header), || self.access.admit(Some(&header), Role::Read));
         let (service, detail) = (service.clone(), peer.ip().to_string());
@@ -191,7 +197,7 @@ pub async fn guard(State(app): State<App>, mut request: Request, next: Next) -> 
         None => Ok(Identity::anyone("anyone")),
         Some(role) => {
             let admit = || auth.access.admit(shown.as_deref(), role);
-            match request.extensions().get::<Arc<Place>>() {
+            match request.extensions().get::<Arc<ConnectionSlot>>() {
                 Some(place) => place.admit_token(shown.as_deref(), admit),
                 None => admit(),
             }
@@ -208,7 +214,7 @@ pub async fn guard(State(app): State<App>, mut request: Request, next: Next) -> 
             PageError(StatusCode::FORBIDDEN, words.into()).into_response()
         }
         Ok(who) => {
-            if let Some(place) = request.extensions().get::<Arc<Place>>().filter(|_| is_guarded) {
+            if let Some(place) = request.extensions().get::<Arc<ConnectionSlot>>().filter(|_| is_guarded) {
                 place.admit(&who.name);
             }
             request.extensions_mut().insert(who);

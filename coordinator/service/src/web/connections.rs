@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
-use fleet::connection_limits::{ConnectionLimits, Place};
+use fleet::connection_limits::{ConnectionLimits, ConnectionSlot};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
@@ -67,7 +67,7 @@ async fn talk(
     peer: SocketAddr,
     acceptor: Option<TlsAcceptor>,
     routes: Router,
-    place: Arc<Place>,
+    place: Arc<ConnectionSlot>,
 ) {
     let _ = tcp.set_nodelay(true);
     let talked = match acceptor {
@@ -87,7 +87,7 @@ async fn answer(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: SocketAddr,
     routes: Router,
-    place: Arc<Place>,
+    place: Arc<ConnectionSlot>,
 ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     let routes = routes.layer(axum::Extension(peer)).layer(axum::Extension(place));
     http1::Builder::new()
@@ -185,7 +185,7 @@ mod tests {
     async fn connections_of_unknown_peers_keep_no_user_out() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let of_user = async |Extension(place): Extension<Arc<Place>>| {
+        let of_user = async |Extension(place): Extension<Arc<ConnectionSlot>>| {
             place.admit("ann");
             "here"
         };

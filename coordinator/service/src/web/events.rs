@@ -22,7 +22,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use training::report::markup::visible;
 
 use super::PageError;
-use crate::places::Places;
+use crate::permits::CallPermits;
 use crate::record::JobId;
 
 /// Minimum time between two renderings.
@@ -82,7 +82,7 @@ type Topics = Arc<Mutex<BTreeMap<Topic, watch::Sender<Drawing>>>>;
 pub struct Events {
     /// Topics with a task.
     topics: Topics,
-    places: Places,
+    places: CallPermits,
     /// One topic is rendered at a time: hundreds of watched topics leave the other threads and cores to requests.
     turn: Arc<Semaphore>,
     pause: Duration,
@@ -93,7 +93,7 @@ impl Default for Events {
     fn default() -> Events {
         Events {
             topics: Topics::default(),
-            places: Places::new(WATCHERS),
+            places: CallPermits::new(WATCHERS),
             turn: Arc::new(Semaphore::new(1)),
             pause: PAUSE,
             tick: TICK,

@@ -18,7 +18,7 @@ use fleet::access::Identity;
 use super::{App, PageError, missing};
 use crate::job_store::ResultFile;
 use crate::outgoing::Outgoing;
-use crate::places::Place;
+use crate::permits::CallPermit;
 use crate::record::JobId;
 
 /// Name of the report.
@@ -84,7 +84,7 @@ pub async fn send_archive(app: &App, who: &Identity, job: JobId) -> Result<Respo
 struct Results {
     folder: PathBuf,
     files: Vec<ResultFile>,
-    place: Place,
+    place: CallPermit,
 }
 
 /// Finds and checks the results of a job, or one of them. The place is held as long as the work, whether the client waits or not.

@@ -13,7 +13,7 @@ use super::keys::KeyOfJob as _;
 use super::located::{Fault, Node, Problem};
 use super::{GrammarSource, Job, Method, ModelKind, ModelTable, Start};
 use grammaton::settings::Estimator;
-use grammaton::settings::inference::Misfit;
+use grammaton::settings::inference::SettingError;
 use grammaton::settings::key::{Key, exact};
 
 impl Job {
@@ -138,7 +138,7 @@ impl Job {
         let suits = kind == ModelKind::Dmv || !adapted;
         holds("model.adapted", suits, &"tags", "left out, unless model.kind is \"dmv\"")?;
 
-        inference.check_method(self.model.model()).map_err(|Misfit { key, found, expected }| {
+        inference.check_method(self.model.model()).map_err(|SettingError { key, found, expected }| {
             let at = root.find(&format!("inference.{key}")).unwrap_or(root);
             Fault::new(at, Problem::Mismatch { found, expected })
         })?;

@@ -624,7 +624,7 @@ pub(crate) mod tests {
 
     #[test]
     #[ignore = "writes what the test above reads"]
-    fn write_golden() {
+    fn by_hand_write_golden() {
         let path = format!("{}/tests/golden/checkpoint-{}.ckpt", env!("CARGO_MANIFEST_DIR"), SEAL.version);
         std::fs::write(path, checkpoint(3, -5.0).to_bytes()).unwrap();
     }

@@ -19,7 +19,7 @@ use std::thread::{self, JoinHandle};
 use anyhow::{Context, Result, anyhow};
 use basics::faults::Shared;
 
-use super::stopped::Kept;
+use super::stopped::Resumable;
 use crate::events::{Observer, RunEvent};
 use crate::metrics::CheckpointStatus;
 use crate::train::checkpoint::{Checkpoint, Checkpoints, Origin, Progress, Written};
@@ -33,7 +33,7 @@ pub struct CheckpointWriter<'a> {
     /// The thread that writes a snapshot, if there is one.
     in_flight: Option<JoinHandle<Written>>,
     /// Outcome of the last checkpoint.
-    last: Kept,
+    last: Resumable,
     failed: usize,
 }
 
@@ -45,7 +45,7 @@ impl<'a> CheckpointWriter<'a> {
         chosen: Vec<Chosen>,
     ) -> CheckpointWriter<'a> {
         let job = Arc::new((origin, chosen));
-        CheckpointWriter { checkpoints, job, in_flight: None, last: Kept::Nothing, failed: 0 }
+        CheckpointWriter { checkpoints, job, in_flight: None, last: Resumable::Nothing, failed: 0 }
     }
 
     /// Says why the job cannot go on from its checkpoint.
@@ -79,9 +79,13 @@ impl<'a> CheckpointWriter<'a> {
     }
 
     /// Writes a checkpoint now, and says whether it is kept.
-    pub fn keep(&mut self, snapshot: impl FnOnce() -> Progress, observer: &mut dyn Observer) -> Result<Kept> {
+    pub fn keep(
+        &mut self,
+        snapshot: impl FnOnce() -> Progress,
+        observer: &mut dyn Observer,
+    ) -> Result<Resumable> {
         if !self.checkpoints.are_kept() {
-            return Ok(Kept::Off);
+            return Ok(Resumable::Off);
         }
         self.begin(snapshot, observer)?;
         self.wait(observer)?;
@@ -121,8 +125,8 @@ impl<'a> CheckpointWriter<'a> {
     fn tell(&mut self, status: Result<CheckpointStatus>, observer: &mut dyn Observer) -> Result<()> {
         self.failed += usize::from(status.is_err());
         self.last = match &status {
-            Ok(_) => Kept::Checkpoint,
-            Err(error) => Kept::Failed(format!("{error:#}")),
+            Ok(_) => Resumable::Checkpoint,
+            Err(error) => Resumable::Failed(format!("{error:#}")),
         };
         match &status {
             Ok(status) => observer.on(&RunEvent::Checkpointed(status)),
@@ -313,7 +317,7 @@ mod tests {
             let mut writer = writer(&mut checkpoints);
             writer.advance(|| progress(1), recorder).unwrap();
             storage.opens_soon();
-            assert_eq!(writer.keep(|| progress(2), recorder).unwrap(), Kept::Checkpoint);
+            assert_eq!(writer.keep(|| progress(2), recorder).unwrap(), Resumable::Checkpoint);
             assert_eq!(recorder.checkpoints, [Ok(1), Ok(2)]);
             assert!(read(dir.path(), "000002.ckpt") == checkpoint(2, -2.0).to_bytes());
             storage.is_closed.store(true, SeqCst);
@@ -324,7 +328,7 @@ mod tests {
         assert_eq!(found.unwrap().unwrap().place(), (1, 3), "the writer was dropped");
         let off = &mut Checkpoints::none();
         storage.within(|recorder| {
-            assert_eq!(writer(off).keep(|| panic!("none is kept"), recorder).unwrap(), Kept::Off)
+            assert_eq!(writer(off).keep(|| panic!("none is kept"), recorder).unwrap(), Resumable::Off)
         });
     }
 
@@ -338,11 +342,11 @@ mod tests {
             storage.fails.store(true, SeqCst);
             writer.advance(|| progress(1), recorder).unwrap();
             writer.wait(recorder).unwrap();
-            let Kept::Failed(reason) = writer.keep(|| progress(2), recorder).unwrap() else { panic!() };
+            let Resumable::Failed(reason) = writer.keep(|| progress(2), recorder).unwrap() else { panic!() };
             assert!(reason.contains("000001.ckpt: cannot be written: a fault"), "{reason}");
             assert_eq!((&recorder.checkpoints[1], writer.n_failed()), (&Err(reason), 2));
             storage.fails.store(false, SeqCst);
-            assert_eq!(writer.keep(|| progress(3), recorder).unwrap(), Kept::Checkpoint);
+            assert_eq!(writer.keep(|| progress(3), recorder).unwrap(), Resumable::Checkpoint);
             assert_eq!((&recorder.checkpoints[2], writer.n_failed()), (&Ok(3), 2));
         });
         assert_eq!(files(dir.path()), ["000001.ckpt"], "a number counts once it is in the store");

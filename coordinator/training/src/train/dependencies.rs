@@ -26,7 +26,7 @@ use grammaton::work::task::Named;
 
 use super::held_out::split;
 use super::plan::Plan;
-use super::spill::Kept;
+use super::spill::Stored;
 use crate::input;
 use crate::job::{CorpusTable, FamiliesSource, Job, Point};
 use crate::metrics::{AttachmentByDecoder, decoder_name};
@@ -213,7 +213,7 @@ impl ToFind {
             trees: true,
             open: true,
         };
-        let shards = self.shards.iter().map(|shard| Kept::at_hand(Named::new(shard.shard.clone())));
+        let shards = self.shards.iter().map(|shard| Stored::in_memory(Named::new(shard.shard.clone())));
         let decoded = plan.parser_with(model, with)?.parse(fleet, Stage::Decode, shards.collect())?;
         let flat: Vec<Vec<u32>> =
             self.sentences.iter().map(|sentence| dmv::heads::flat(sentence.n_words())).collect();

@@ -11,7 +11,7 @@ use grammaton::num::Noise;
 use grammaton::work::shard::Shard;
 
 use super::plan::Plan;
-use super::spill::Kept;
+use super::spill::Stored;
 use crate::metrics::HeldOut;
 
 /// Splits `items` at random, by the seed: all but a `share`, and the rest. An error, which calls the items `what`, if either part is empty
@@ -33,13 +33,13 @@ pub fn split<T>(items: Vec<T>, share: f64, seed: u64, what: &str) -> Result<(Vec
 
 /// Held-out sentences, in shards.
 pub struct HeldOutShards {
-    shards: Vec<Kept<Shard>>,
+    shards: Vec<Stored<Shard>>,
     tokens_per_symbol: usize,
 }
 
 impl HeldOutShards {
     /// Held-out sentences of a job, possibly none. A symbol of the corpus is `tokens_per_symbol` tokens.
-    pub fn new(shards: Vec<Kept<Shard>>, tokens_per_symbol: usize) -> HeldOutShards {
+    pub fn new(shards: Vec<Stored<Shard>>, tokens_per_symbol: usize) -> HeldOutShards {
         HeldOutShards { shards, tokens_per_symbol }
     }
 

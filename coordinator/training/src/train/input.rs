@@ -24,7 +24,7 @@ use grammaton::work::task::Named;
 use super::auto_grammars::{Known, auto_grammar};
 use super::dependencies::{Dependencies, Loaded, LoadedTest, TOKENS_PER_WORD};
 use super::held_out::HeldOutShards;
-use super::spill::{Kept, SpillStore};
+use super::spill::{SpillStore, Stored};
 use super::start_trees::StartTrees;
 use super::test::Test;
 use super::text::{Block, HeldOut, Source, Text, described, on_shelf};
@@ -40,7 +40,7 @@ pub struct Input {
     /// The nonterminals whose constituents are the segments.
     pub segments: Vec<SymbolId>,
     /// Sentences that are not trained on, in shards.
-    pub held_out: Vec<Kept<Shard>>,
+    pub held_out: Vec<Stored<Shard>>,
     /// Sentences to score at the end, if there are such.
     pub test: Option<Test>,
     /// The kind of data.
@@ -330,14 +330,14 @@ impl Input {
         let Loaded { dependencies, corpus, grammar, shards, held_out, test, notices } =
             Dependencies::load(job)?;
         check_priors(job, &grammar)?;
-        let at_hand = |shards: Vec<SentenceShard>| -> Vec<Kept<Shard>> {
-            shards.into_iter().map(|shard| Kept::at_hand(Named::new(shard.shard))).collect()
+        let in_memory = |shards: Vec<SentenceShard>| -> Vec<Stored<Shard>> {
+            shards.into_iter().map(|shard| Stored::in_memory(Named::new(shard.shard))).collect()
         };
         let test = test.map(|LoadedTest { to_find, predicted, n_unknown }| {
-            let predicted = HeldOutShards::new(at_hand(predicted), TOKENS_PER_WORD);
+            let predicted = HeldOutShards::new(in_memory(predicted), TOKENS_PER_WORD);
             Test::of_heads(to_find, predicted, n_unknown)
         });
-        let text = Text::at_hand(corpus, shards);
+        let text = Text::in_memory(corpus, shards);
         let strings = if job.model.is_adapted() {
             StringSource::Candidates
         } else {
@@ -349,7 +349,7 @@ impl Input {
             start: given(job, &grammar, Some(&dependencies), of_trees, 0)?,
             text,
             segments: Vec::new(),
-            held_out: at_hand(held_out),
+            held_out: in_memory(held_out),
             dataset: Dataset::Dependencies { grammar, dependencies },
             strings,
             spill: SpillStore::new_in(&job.output.dir),
@@ -364,7 +364,7 @@ impl Input {
         let shard_words = job.corpus.symbols_of_shard();
         Ok(Input {
             test: trees.test.clone().map(Test::of_trees),
-            text: Text::at_hand(corpus, shard::cut_trees(&trees.treebank, shard_words)),
+            text: Text::in_memory(corpus, shard::cut_trees(&trees.treebank, shard_words)),
             segments: Vec::new(),
             held_out: Vec::new(),
             dataset: Dataset::Trees(trees),

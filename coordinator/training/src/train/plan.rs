@@ -16,7 +16,7 @@ use grammaton::work::shard::Shard;
 use grammaton::work::task::{Answer, Language, Named, Task, Work};
 use proto::convert::blob;
 
-use super::spill::Kept;
+use super::spill::Stored;
 use scheduler::Needs;
 
 /// Grammar or treebank, with its shards.
@@ -30,9 +30,9 @@ pub struct Plan {
 /// A shard and the parameters that it touches.
 pub struct PlannedShard {
     /// The shard.
-    pub shard: Kept<Shard>,
+    pub shard: Stored<Shard>,
     /// Its parameters, in the order of its weights and counts.
-    pub params: Kept<Vec<ParamId>>,
+    pub params: Stored<Vec<ParamId>>,
     /// Strings of the shard; `None` for sentences and trees.
     pub strings: Option<Range<u32>>,
 }
@@ -66,7 +66,7 @@ pub struct OnShards {
     /// The grammar and the strings.
     pub language: Language,
     /// The shards.
-    pub shards: Vec<Kept<Shard>>,
+    pub shards: Vec<Stored<Shard>>,
     /// The work.
     pub work: Work,
 }
@@ -169,7 +169,7 @@ impl Plan {
     }
 
     /// Shards, by number.
-    pub fn shards(&self, numbers: Range<usize>) -> Vec<Kept<Shard>> {
+    pub fn shards(&self, numbers: Range<usize>) -> Vec<Stored<Shard>> {
         self.shards[numbers].iter().map(|shard| shard.shard.clone()).collect()
     }
 
@@ -220,7 +220,7 @@ impl Parser {
         &self,
         fleet: &dyn Map,
         stage: Stage,
-        shards: Vec<Kept<Shard>>,
+        shards: Vec<Stored<Shard>>,
     ) -> Result<Vec<Vec<Decoded>>> {
         let tasks =
             OnShards { language: self.language.clone(), shards, work: Work::Decode(self.with.clone()) };

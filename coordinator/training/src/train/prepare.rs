@@ -13,13 +13,13 @@ use grammaton::grammar::lexicon::Lexicon;
 use grammaton::grammar::{Grammar, ParamId};
 use grammaton::methods::Basis;
 use grammaton::prepare::candidates::{Choice, no_strings};
-use grammaton::prepare::{self, Chosen, On, Prepared, Workers};
+use grammaton::prepare::{self, Chosen, Prepared, ShardSet, Workers};
 use grammaton::work::shard::Shard;
 use grammaton::work::task::{Answer, Language, Lengths, Named, Work};
 
 use super::input::{Dataset, Input, StringSource, WithoutForest};
 use super::plan::{self, OnShards, Plan, PlannedShard};
-use super::spill::Kept;
+use super::spill::Stored;
 
 /// Notices for the user about strings.
 pub fn notices(chosen: &Chosen) -> Vec<String> {
@@ -91,20 +91,20 @@ struct OnFleet<'a> {
 
 impl Workers for OnFleet<'_> {
     type Error = anyhow::Error;
-    type Params = Kept<Vec<ParamId>>;
+    type Params = Stored<Vec<ParamId>>;
 
     fn compute(
         &self,
         language: &Language,
-        on: On<'_>,
+        on: ShardSet<'_>,
         work: Work,
         each: &mut dyn FnMut(usize, Answer) -> Result<()>,
     ) -> Result<()> {
         let all = &self.sentences.shards;
         let shards = match on {
-            On::Sentences => all.clone(),
-            On::SomeSentences(numbers) => numbers.iter().map(|&shard| all[shard].clone()).collect(),
-            On::Strings(strings) => strings.iter().cloned().map(string_shard).collect(),
+            ShardSet::Sentences => all.clone(),
+            ShardSet::SomeSentences(numbers) => numbers.iter().map(|&shard| all[shard].clone()).collect(),
+            ShardSet::Strings(strings) => strings.iter().cloned().map(string_shard).collect(),
         };
         let stage = match work {
             Work::Candidates(_) => Stage::Candidates,
@@ -115,7 +115,7 @@ impl Workers for OnFleet<'_> {
         Ok(())
     }
 
-    fn keep(&self, params: Vec<ParamId>) -> Result<Kept<Vec<ParamId>>> {
+    fn keep(&self, params: Vec<ParamId>) -> Result<Stored<Vec<ParamId>>> {
         self.input.spill.keep(params)
     }
 
@@ -128,8 +128,8 @@ impl Workers for OnFleet<'_> {
     }
 }
 
-fn string_shard(strings: std::ops::Range<u32>) -> Kept<Shard> {
-    Kept::at_hand(Named::new(Shard::Strings(strings)))
+fn string_shard(strings: std::ops::Range<u32>) -> Stored<Shard> {
+    Stored::in_memory(Named::new(Shard::Strings(strings)))
 }
 
 /// Sentences without a forest, by line and description: those that the grammar cannot derive, and those with too many derivations. None of
@@ -224,7 +224,7 @@ pub enum Items {
         /// All of it.
         treebank: Arc<Treebank>,
         /// Its trees.
-        shards: Vec<Kept<Shard>>,
+        shards: Vec<Stored<Shard>>,
     },
 }
 
@@ -241,7 +241,7 @@ impl Items {
     }
 
     /// Their shards.
-    pub fn shards(&self) -> &[Kept<Shard>] {
+    pub fn shards(&self) -> &[Stored<Shard>] {
         match self {
             Items::Sentences(Sentences { shards, .. }) | Items::Trees { shards, .. } => shards,
         }
@@ -253,7 +253,7 @@ pub struct Sentences {
     /// The grammar.
     pub grammar: Named<Grammar>,
     /// The sentences.
-    pub shards: Vec<Kept<Shard>>,
+    pub shards: Vec<Stored<Shard>>,
 }
 
 impl Sentences {
@@ -264,8 +264,8 @@ impl Sentences {
 }
 
 /// The plan of shards that all have the same parameters.
-fn with_params(basis: Basis, shards: Vec<Kept<Shard>>, params: Vec<ParamId>) -> Plan {
-    let params = Kept::at_hand(Named::new(params));
+fn with_params(basis: Basis, shards: Vec<Stored<Shard>>, params: Vec<ParamId>) -> Plan {
+    let params = Stored::in_memory(Named::new(params));
     let planned = |shard| PlannedShard { shard, params: params.clone(), strings: None };
     Plan { basis, shards: Arc::new(shards.into_iter().map(planned).collect()) }
 }

@@ -36,7 +36,7 @@ use crate::metrics::{
 use crate::outcome::Sample;
 use crate::snapshot::{self, SENTENCES, Snapshot};
 use crate::train::checkpoint::{Progress, Run};
-use grammaton::methods::{self, Basis, Beginning, GivenTrees, State, keeps};
+use grammaton::methods::{self, Basis, GivenTrees, RunStart, State, keeps};
 
 /// The runs of a job and their shared state.
 pub struct Training<'a> {
@@ -148,7 +148,7 @@ impl<'a> Training<'a> {
             let harmonic = harmonic(of.input(), inference, restart);
             let trees = harmonic.as_ref().or(given.as_ref());
             let families = of.input().dependencies().map(|dependencies| dependencies.families(place));
-            let beginning = Beginning { model: job.model.model(), inference, restart, trees, families };
+            let beginning = RunStart { model: job.model.model(), inference, restart, trees, families };
             let Run { converged, state, best, waited } = saved.next().unwrap_or_default();
             let goes_on = state.is_some();
             let trainer = methods::trainer(&of.plan, &beginning, state).map_err(|problem| {
@@ -481,7 +481,7 @@ impl<'a> Training<'a> {
         };
         let (restart, run) = (best - of_point[0] + 1, best + 1);
         let beginning =
-            Beginning { model: self.job.model.model(), inference, restart, trees: None, families: None };
+            RunStart { model: self.job.model.model(), inference, restart, trees: None, families: None };
         let (rounds, bound) = (state.rounds(), state.bound());
         let kept = methods::trainer(&of.plan, &beginning, Some(state))?;
         let runs = of_point[0] + 1..of_point[0] + 1 + of_point.len();

@@ -55,15 +55,15 @@ pub fn sweep(folder: &Path) {
 
 /// A value in memory or in a file.
 #[derive(Debug)]
-pub struct Kept<T> {
+pub struct Stored<T> {
     /// Hash of the value, as [`Named`] has it.
     pub hash: ContentHash,
-    place: Place<T>,
+    storage: Storage<T>,
 }
 
 #[derive(Debug)]
-enum Place<T> {
-    Hand(Arc<T>),
+enum Storage<T> {
+    Memory(Arc<T>),
     File(Arc<Files>),
 }
 
@@ -83,12 +83,12 @@ impl SpillStore {
     }
 
     /// Stores a value.
-    pub fn keep<T: Serialize>(&self, value: T) -> Result<Kept<T>> {
+    pub fn keep<T: Serialize>(&self, value: T) -> Result<Stored<T>> {
         let bytes = bincode::serde::encode_to_vec(&value, legacy()).context("a value does not serialise")?;
         let hash = ContentHash(*blake3::hash(&bytes).as_bytes());
         let taken = self.room.fetch_update(Relaxed, Relaxed, |room| room.checked_sub(bytes.len()));
         if taken.is_ok() {
-            return Ok(Kept { hash, place: Place::Hand(Arc::new(value)) });
+            return Ok(Stored { hash, storage: Storage::Memory(Arc::new(value)) });
         }
         let files = self.files()?;
         let path = files.path(hash);
@@ -96,7 +96,7 @@ impl SpillStore {
             fs::write(&path, &bytes)
                 .with_context(|| format!("{}: cannot keep a shard; {WAY_OUT}", path.display()))?;
         }
-        Ok(Kept { hash, place: Place::File(files) })
+        Ok(Stored { hash, storage: Storage::File(files) })
     }
 
     fn files(&self) -> Result<Arc<Files>> {
@@ -118,19 +118,19 @@ impl Files {
 
 const WAY_OUT: &str = "free space or allow it, or choose another folder with --out DIR";
 
-impl<T> Kept<T> {
+impl<T> Stored<T> {
     /// A value in memory.
-    pub fn at_hand(named: Named<T>) -> Kept<T> {
-        Kept { hash: named.hash, place: Place::Hand(named.value) }
+    pub fn in_memory(named: Named<T>) -> Stored<T> {
+        Stored { hash: named.hash, storage: Storage::Memory(named.value) }
     }
 }
 
-impl<T: DeserializeOwned> Kept<T> {
+impl<T: DeserializeOwned> Stored<T> {
     /// Returns the value; reads it if it is in a file.
     pub fn value(&self) -> Result<Arc<T>> {
-        match &self.place {
-            Place::Hand(value) => Ok(value.clone()),
-            Place::File(files) => {
+        match &self.storage {
+            Storage::Memory(value) => Ok(value.clone()),
+            Storage::File(files) => {
                 let path = files.path(self.hash);
                 let damaged = || format!("{}: cannot be read again; start once more", path.display());
                 let bytes = fs::read(&path).with_context(damaged)?;
@@ -147,13 +147,13 @@ impl<T: DeserializeOwned> Kept<T> {
     }
 }
 
-impl<T> Clone for Kept<T> {
-    fn clone(&self) -> Kept<T> {
-        let place = match &self.place {
-            Place::Hand(value) => Place::Hand(value.clone()),
-            Place::File(files) => Place::File(files.clone()),
+impl<T> Clone for Stored<T> {
+    fn clone(&self) -> Stored<T> {
+        let storage = match &self.storage {
+            Storage::Memory(value) => Storage::Memory(value.clone()),
+            Storage::File(files) => Storage::File(files.clone()),
         };
-        Kept { hash: self.hash, place }
+        Stored { hash: self.hash, storage }
     }
 }
 
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
         assert_eq!((held.hash, kept.hash), (Named::new(value.clone()).hash, held.hash));
         assert_eq!((&*held.value().unwrap(), &*kept.clone().value().unwrap()), (&value, &value));
-        let Place::File(files) = &kept.place else { panic!("there is no room for two") };
+        let Storage::File(files) = &kept.storage else { panic!("there is no room for two") };
         fs::write(files.path(kept.hash), "damaged").unwrap();
         assert!(kept.value().unwrap_err().to_string().contains("start once more"));
         drop((spill, kept));

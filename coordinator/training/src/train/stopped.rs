@@ -10,12 +10,12 @@ pub struct Stopped {
     /// The last complete round; 0 before the first.
     pub round: usize,
     /// State from which the next run can resume.
-    pub kept: Kept,
+    pub kept: Resumable,
 }
 
-/// Kept state of a stopped run.
+/// Resumable state of a stopped run.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Kept {
+pub enum Resumable {
     /// A checkpoint after its last round.
     Checkpoint,
     /// No state: the run was still preparing.
@@ -33,10 +33,10 @@ impl Display for Stopped {
             round => write!(f, "stopped after round {round}; ")?,
         }
         match &self.kept {
-            Kept::Checkpoint => f.write_str("resume with --resume"),
-            Kept::Nothing => f.write_str("nothing is kept"),
-            Kept::Off => f.write_str("nothing is kept, as output.keep_checkpoints is 0"),
-            Kept::Failed(reason) => {
+            Resumable::Checkpoint => f.write_str("resume with --resume"),
+            Resumable::Nothing => f.write_str("nothing is kept"),
+            Resumable::Off => f.write_str("nothing is kept, as output.keep_checkpoints is 0"),
+            Resumable::Failed(reason) => {
                 write!(f, "nothing is kept, as the checkpoint cannot be written: {reason}")
             }
         }
@@ -62,14 +62,14 @@ mod tests {
     #[test]
     fn the_line_says_where_it_stopped_and_what_is_kept() {
         let line = |round, kept| Stopped { round, kept }.to_string();
-        assert_eq!(line(213, Kept::Checkpoint), "stopped after round 213; resume with --resume");
-        assert_eq!(line(0, Kept::Nothing), "stopped before the first round; nothing is kept");
+        assert_eq!(line(213, Resumable::Checkpoint), "stopped after round 213; resume with --resume");
+        assert_eq!(line(0, Resumable::Nothing), "stopped before the first round; nothing is kept");
         assert_eq!(
-            line(2, Kept::Off),
+            line(2, Resumable::Off),
             "stopped after round 2; nothing is kept, as output.keep_checkpoints is 0"
         );
         assert_eq!(
-            line(2, Kept::Failed("out/1.ckpt: no space".to_owned())),
+            line(2, Resumable::Failed("out/1.ckpt: no space".to_owned())),
             "stopped after round 2; nothing is kept, as the checkpoint cannot be written: out/1.ckpt: no space"
         );
     }

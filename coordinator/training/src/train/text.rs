@@ -17,7 +17,7 @@ use grammaton::work::task::{ContentHash, Named};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use super::spill::{Kept, SpillStore};
+use super::spill::{SpillStore, Stored};
 use crate::input;
 
 /// The gold analyses of sentences, which are named by their symbols.
@@ -121,26 +121,26 @@ pub struct Text {
     /// Unit of symbols.
     pub unit: Unit,
     /// Distinct sentences of every block, in shards.
-    pub shards: Vec<Kept<Shard>>,
-    blocks: Vec<Place>,
+    pub shards: Vec<Stored<Shard>>,
+    blocks: Vec<BlockPlace>,
 }
 
-/// Place of a block.
-struct Place {
+/// BlockPlace of a block.
+struct BlockPlace {
     /// Its sentences among all.
     sentences: Range<usize>,
     /// Its shards among all.
     shards: Range<usize>,
-    block: Kept<Block>,
+    block: Stored<Block>,
     held_out: Option<HeldOut>,
 }
 
 /// Sentences of a block that are not trained on.
 pub struct HeldOut {
     /// Shards of the held-out ones.
-    pub shards: Vec<Kept<Shard>>,
+    pub shards: Vec<Stored<Shard>>,
     /// The sentences, with the positions of those in shards. The others are skipped, as the grammar cannot derive them.
-    pub block: Kept<Block>,
+    pub block: Stored<Block>,
 }
 
 /// Neighbouring sentences, and the sources of the sentences of shards.
@@ -173,7 +173,7 @@ impl Text {
     }
 
     /// A text of a corpus in memory.
-    pub fn at_hand(corpus: Corpus, shards: Vec<SentenceShard>) -> Text {
+    pub fn in_memory(corpus: Corpus, shards: Vec<SentenceShard>) -> Text {
         let (n, n_symbols) = (corpus.sentences.len(), corpus.n_symbols());
         let (shards, positions): (Vec<Shard>, _) =
             shards.into_iter().map(|shard| (shard.shard, shard.positions)).unzip();
@@ -188,8 +188,8 @@ impl Text {
             shards: Vec::new(),
             blocks: Vec::new(),
         };
-        let shards = shards.into_iter().map(|shard| Kept::at_hand(Named::new(shard))).collect();
-        text.add(n, n_symbols, shards, Kept::at_hand(Named::new(Block { corpus, positions })), None);
+        let shards = shards.into_iter().map(|shard| Stored::in_memory(Named::new(shard))).collect();
+        text.add(n, n_symbols, shards, Stored::in_memory(Named::new(Block { corpus, positions })), None);
         text
     }
 
@@ -211,13 +211,13 @@ impl Text {
         &mut self,
         n: usize,
         n_symbols: usize,
-        shards: Vec<Kept<Shard>>,
-        block: Kept<Block>,
+        shards: Vec<Stored<Shard>>,
+        block: Stored<Block>,
         held_out: Option<HeldOut>,
     ) {
         let at = self.shards.len();
         let sentences = self.n_sentences..self.n_sentences + n;
-        self.blocks.push(Place { sentences, shards: at..at + shards.len(), block, held_out });
+        self.blocks.push(BlockPlace { sentences, shards: at..at + shards.len(), block, held_out });
         self.n_sentences += n;
         self.n_symbols += n_symbols;
         self.shards.extend(shards);
@@ -243,7 +243,7 @@ impl Text {
 
     /// The lines of all occurrences of a sentence in its block, by shard and position in it.
     pub fn lines(&self, shard: usize, item: u32) -> Result<Vec<u32>> {
-        let Place { shards, block, .. } =
+        let BlockPlace { shards, block, .. } =
             &self.blocks[self.blocks.partition_point(|place| place.shards.end <= shard)];
         let Block { corpus, positions } = &*block.value()?;
         let positions = &positions[shard - shards.start][item as usize];
@@ -253,7 +253,7 @@ impl Text {
     /// File, line and text of a sentence, by shard and position in it, for messages.
     pub fn describe(&self, shard: usize, item: u32) -> Result<String> {
         let place = self.blocks.partition_point(|place| place.shards.end <= shard);
-        let Place { shards, block, .. } = &self.blocks[place];
+        let BlockPlace { shards, block, .. } = &self.blocks[place];
         let Block { corpus, positions } = &*block.value()?;
         Ok(described(corpus, positions[shard - shards.start][item as usize][0] as usize))
     }
@@ -282,7 +282,7 @@ pub fn described(corpus: &Corpus, position: usize) -> String {
 }
 
 /// Puts shards on the spill, and gives them with their [`Block::positions`].
-pub fn on_shelf(spill: &SpillStore, cut: Vec<SentenceShard>) -> Result<(Vec<Kept<Shard>>, Positions)> {
+pub fn on_shelf(spill: &SpillStore, cut: Vec<SentenceShard>) -> Result<(Vec<Stored<Shard>>, Positions)> {
     let mut shards = Vec::with_capacity(cut.len());
     let mut positions = Vec::with_capacity(cut.len());
     for shard in cut {

@@ -24,7 +24,7 @@ use crate::events::All;
 use crate::job::Job;
 use crate::outcome::Outcome;
 use crate::train::checkpoint::Checkpoints;
-use crate::train::spill::Kept;
+use crate::train::spill::Stored;
 use grammaton::methods::ANNOTATION_ALPHA;
 use grammaton::settings::{Estimator, Model};
 
@@ -263,7 +263,7 @@ fn log_likelihood(inputs: &Inputs, model: &models::Model) -> f64 {
         trees: false,
         open: false,
     };
-    let of_shard = |shard: &Kept<Shard>| {
+    let of_shard = |shard: &Stored<Shard>| {
         let Shard::Sentences(sentences) = &*shard.value().unwrap() else { panic!("a shard of sentences") };
         let tokens: Vec<&[SymbolId]> = sentences.iter().map(|sentence| &sentence.tokens[..]).collect();
         let decoded = decode(&prepared, &with, &tokens).unwrap();

@@ -48,24 +48,24 @@ struct Model {
 /// Shards of a model in the forms that work needs.
 #[derive(Default)]
 pub struct Shards {
-    pub built: Kept<BuiltShard>,
+    pub built: CachedShards<BuiltShard>,
     /// Forests of shards under dense grammars, for work that needs them.
-    pub forests: Kept<BuiltShard>,
+    pub forests: CachedShards<BuiltShard>,
     /// Shards with the forests of components.
-    pub constrained: Kept<BuiltShard>,
+    pub constrained: CachedShards<BuiltShard>,
     /// Items of Markov chains.
-    pub items: Kept<Items>,
+    pub items: CachedShards<Items>,
 }
 
 /// Shards in one form.
-pub struct Kept<T> {
+pub struct CachedShards<T> {
     shards: FxHashMap<ContentHash, Arc<T>>,
     bytes: usize,
 }
 
-impl<T> Default for Kept<T> {
-    fn default() -> Kept<T> {
-        Kept { shards: FxHashMap::default(), bytes: 0 }
+impl<T> Default for CachedShards<T> {
+    fn default() -> CachedShards<T> {
+        CachedShards { shards: FxHashMap::default(), bytes: 0 }
     }
 }
 
@@ -99,7 +99,7 @@ impl Models {
     pub fn shard<T>(
         &self,
         model_key: ModelKey,
-        form: fn(&mut Shards) -> &mut Kept<T>,
+        form: fn(&mut Shards) -> &mut CachedShards<T>,
         key: ContentHash,
         build: impl FnOnce() -> Result<T, TooAmbiguous>,
         size: impl Fn(&T) -> usize,

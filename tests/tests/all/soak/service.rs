@@ -619,7 +619,7 @@ impl Drop for Running<'_> {
 
 #[test]
 #[ignore = "as long as SOAK_SECONDS says; see soak.rs"]
-fn a_service_under_every_fault_keeps_what_it_acknowledged() {
+fn by_hand_a_service_under_every_fault_keeps_what_it_acknowledged() {
     let (seconds, seed) = (variable("SOAK_SECONDS", 300), variable("SEED", 1));
     let folder = folder();
     let lan = match Lan::new(HOSTS + CLIENTS) {

@@ -164,7 +164,7 @@ fn undisturbed(folder: &Folder) -> Trained {
 
 #[test]
 #[ignore = "as long as SOAK_SECONDS says; see the top of the file"]
-fn every_fault_in_any_order_changes_nothing() {
+fn by_hand_every_fault_in_any_order_changes_nothing() {
     let (seconds, seed) = (variable("SOAK_SECONDS", 300), variable("SEED", 1));
     let mut random = Random::new(seed, 0);
     let (mut survived, mut n_jobs) = (BTreeMap::new(), 0);

@@ -14,18 +14,18 @@ use serde_json::Value;
 
 /// Threads or workers that compute.
 #[derive(Clone, Debug)]
-pub enum Crew {
+pub enum BenchWorkers {
     /// Number of threads of the training process.
     Threads(u16),
     /// Path of the worker program and number of its processes, of one thread each, over loopback.
     Workers(PathBuf, u16),
 }
 
-impl std::fmt::Display for Crew {
+impl std::fmt::Display for BenchWorkers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Crew::Threads(n) => write!(f, "{n} threads"),
-            Crew::Workers(_, n) => write!(f, "{n} workers"),
+            BenchWorkers::Threads(n) => write!(f, "{n} threads"),
+            BenchWorkers::Workers(_, n) => write!(f, "{n} workers"),
         }
     }
 }
@@ -61,7 +61,13 @@ pub struct Trial {
 const ASK_AGAIN: Duration = Duration::from_millis(10);
 
 /// Runs the training of `job` with the values of `set`.
-pub fn run(program: &Path, job: &Path, set: &[String], sentences: u32, crew: &Crew) -> Result<Trial> {
+pub fn run(
+    program: &Path,
+    job: &Path,
+    set: &[String],
+    sentences: u32,
+    bench_workers: &BenchWorkers,
+) -> Result<Trial> {
     let folder = job.with_file_name("out");
     if folder.exists() {
         fs::remove_dir_all(&folder).context("cannot clear the temporary folder")?;
@@ -72,12 +78,12 @@ pub fn run(program: &Path, job: &Path, set: &[String], sentences: u32, crew: &Cr
     for value in set {
         command.args(["--set", value]);
     }
-    let (by, n) = match crew {
-        Crew::Threads(n) => {
+    let (by, n) = match bench_workers {
+        BenchWorkers::Threads(n) => {
             command.args(["--workers", &n.to_string()]);
             ("threads", *n)
         }
-        Crew::Workers(_, n) => {
+        BenchWorkers::Workers(_, n) => {
             command.args(["--listen", "127.0.0.1:0", "--min-workers", &n.to_string()]);
             ("workers", *n)
         }
@@ -86,7 +92,7 @@ pub fn run(program: &Path, job: &Path, set: &[String], sentences: u32, crew: &Cr
     let mut trainer = Process::start(command.stdout(Stdio::piped()).stderr(file))?;
     let mut lines = BufReader::new(trainer.0.stdout.take().context("its output is piped")?).lines();
     let mut workers = Vec::new();
-    if let Crew::Workers(worker, n) = crew {
+    if let BenchWorkers::Workers(worker, n) = bench_workers {
         let first = lines.next().and_then(Result::ok).unwrap_or_default();
         let url = format!("http://{}", event(&first)["address"].as_str().unwrap_or_default());
         for number in 0..*n {
@@ -104,7 +110,7 @@ pub fn run(program: &Path, job: &Path, set: &[String], sentences: u32, crew: &Cr
     if !status.success() {
         let message = fs::read_to_string(&errors).unwrap_or_default();
         bail!(
-            "{sentences} sentences, {crew}: {}",
+            "{sentences} sentences, {bench_workers}: {}",
             message.lines().last().unwrap_or("training failed without a message")
         );
     }
