@@ -390,10 +390,11 @@ impl<'a, D: Dataset + ?Sized> Fit<'a, D> {
         let (grammar, lexicon) = (&*grammar.value, &*lexicon.value);
         match (self.inference.start, &self.start_from) {
             (Start::Trees, StartFrom::Trees(trees)) => {
-                let counts = match is_chain && grammar.adapted().next().is_some() {
-                    true => Vec::new(),
-                    false => crate::models::pcfg::trees::counts(grammar, lexicon, trees)
-                        .map_err(|(at, source)| FitError::StartTree { number: at + 1, source })?,
+                let counts = if is_chain && grammar.adapted().next().is_some() {
+                    Vec::new()
+                } else {
+                    crate::models::pcfg::trees::counts(grammar, lexicon, trees)
+                        .map_err(|(at, source)| FitError::StartTree { number: at + 1, source })?
                 };
                 if is_chain && trees.len() != ready.n_sentences() {
                     return Err(needs("a tree for each sentence, in their order"));

@@ -35,6 +35,7 @@ fn simulate(seed: u64) -> Tally {
 }
 
 #[test]
+#[ignore = "slow"]
 fn every_batch_ends_and_every_task_counts_once() {
     let number = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
     let seeds = match number("SEED") {

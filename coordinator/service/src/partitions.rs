@@ -403,6 +403,7 @@ fn history(seed: u64) -> Tally {
 }
 
 #[test]
+#[ignore = "slow"]
 fn partitioned_services_keep_every_guarantee() {
     let seeds = std::env::var("SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(SEEDS);
     let tallies = histories(seeds, history);

@@ -301,6 +301,7 @@ fn history(seed: u64, is_remote: bool, expected: &[String]) -> Tally {
 }
 
 #[test]
+#[ignore = "slow"]
 fn every_history_keeps_every_guarantee() {
     let undisturbed = Place::new(false);
     let service = undisturbed.serve();

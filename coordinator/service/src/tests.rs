@@ -252,11 +252,13 @@ fn submissions_survive_faults(is_remote: bool, is_killed: bool) {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_submission_survives_a_failure_of_any_step_on_disk() {
     submissions_survive_faults(false, false);
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_submission_survives_a_failure_of_any_step_in_an_object_store() {
     submissions_survive_faults(true, false);
 }

@@ -67,9 +67,11 @@ impl InProcess {
             Task { language: language.clone(), shard: shard.clone(), work: ask.work(at, params) }
         };
         self.each(&trainer.shards(shards), task, |&shard, answer| {
-            match trainer.add(shards, shard, answer.map_err(RoundError::Compute)?).map_err(unreadable)? {
-                true => Ok(()),
-                false => Err(RoundError::Failure(Failure::WrongAnswer { shard })),
+            let answer = answer.map_err(RoundError::Compute)?;
+            if trainer.add(shards, shard, answer).map_err(unreadable)? {
+                Ok(())
+            } else {
+                Err(RoundError::Failure(Failure::WrongAnswer { shard }))
             }
         })
     }

@@ -1,6 +1,6 @@
 //! Chooses the strings that sticks begin with: the best of the candidates of all sentences.
 //!
-//! Short strings are counted first, by [`Shuffle`] and [`Ranking`]; then, in one pass after the other, strings of up to twice as many
+//! Short strings are counted first, by a shuffle and [`Ranking`]; then, in one pass after the other, strings of up to twice as many
 //! symbols, those alone that can still be among the best. The workers bound the counts of the strings that begin with one of the
 //! longest that were counted; those whose bound is below the last of the best so far are not counted. What is chosen is the same, bit for
 //! bit, as if all had been.

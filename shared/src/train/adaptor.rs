@@ -1,8 +1,8 @@
 //! The trainer of adaptor grammars by variational Bayes.
 //!
 //! A round's sums over the shards ([`Totals`]) move the parameters: strings in use ([`crate::models::adaptor::selection`]), order of the sticks,
-//! γ and τ, hyper-parameters. Rounds read all shards ([`batch`]; Cohen, Blei & Smith 2010), or all shards of strings and a sample of the
-//! sentences ([`samples`]; Hoffman et al. 2013); strings leave and return by a rule of either.
+//! γ and τ, hyper-parameters. Rounds read all shards (`batch`; Cohen, Blei & Smith 2010), or all shards of strings and a sample of the
+//! sentences (`samples`; Hoffman et al. 2013); strings leave and return by a rule of either.
 //!
 //! ```text
 //! weights → shards → sums ─┬─ some item has no derivation → strings restored ──┐

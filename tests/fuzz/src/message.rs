@@ -1,17 +1,17 @@
 //! Messages and payloads of every kind: an accepted value is unchanged after a round trip, and a blob is accepted only under its
 //! own hash.
 
-use prost::Message;
-use prost::bytes::Bytes;
-use proto::convert::blob::{self, Blob};
-use proto::convert::{Wire, lease};
-use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker};
 use grammaton::grammar::Grammar;
 use grammaton::grammar::lexicon::Lexicon;
 use grammaton::models::decode::Decode;
 use grammaton::work::lease::LeaseId;
 use grammaton::work::shard::Shard;
 use grammaton::work::task::{Answer, Fit, Named, Sample, ShardState, ShardWeights, Work};
+use prost::Message;
+use prost::bytes::Bytes;
+use proto::convert::blob::{self, Blob};
+use proto::convert::{Wire, lease};
+use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker};
 
 /// Input: the first byte is the kind.
 pub fn run(data: &[u8]) {

@@ -68,7 +68,7 @@ fn decode(model: Model, which: u8) {
 pub fn seeds() -> Vec<Vec<u8>> {
     let job = Trained::new();
     let forms = |model: Learned| {
-        let file = SavedModel::new(model, &job.job().corpus).to_bytes();
+        let file = job.job().corpus.saved(model).to_bytes();
         let (_, body) = SEAL.open(&file).expect("the file is valid");
         [[&[0][..], &file].concat(), [&[1][..], body].concat()]
     };

@@ -4,12 +4,6 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use prost::Message;
-use prost::bytes::Bytes;
-use proto::convert::Wire;
-use proto::convert::blob::Blob;
-use proto::convert::{fits, lease};
-use proto::v1::LeaseHead;
 use grammaton::data::Sentence;
 use grammaton::data::eval::segmentation::score;
 use grammaton::grammar::groups::Groups;
@@ -37,6 +31,12 @@ use grammaton::work::task::{
     Answer, Candidates, ChainFrom, Collapse, Collapsed, Expectation, Fit, Fitted, Language, Lengths, Named,
     Sample, Sampled, ShardState, Sweeping, Sweeps, Task, Weighted, Work,
 };
+use prost::Message;
+use prost::bytes::Bytes;
+use proto::convert::Wire;
+use proto::convert::blob::Blob;
+use proto::convert::{fits, lease};
+use proto::v1::LeaseHead;
 
 use crate::parts;
 

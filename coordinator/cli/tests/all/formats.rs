@@ -115,6 +115,7 @@ fn outcome(command: &str, dir: &tempfile::TempDir, trained: &tempfile::TempDir) 
 }
 
 #[test]
+#[ignore = "slow"]
 fn every_command_does_with_every_format_what_the_reference_says() {
     const COMMANDS: [&str; 6] = ["segment", "morphemes", "new", "check", "train", "parse"];
     let heads = COMMANDS.map(|command| format!("`{command}`"));

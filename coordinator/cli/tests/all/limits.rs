@@ -169,6 +169,7 @@ fn beyond_limits() -> Vec<(Case, [&'static str; 2])> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn inputs_beyond_a_limit_are_refused_in_one_line() {
     for (case, parts) in beyond_limits() {
         let output = case.run();
@@ -184,6 +185,7 @@ fn inputs_beyond_a_limit_are_refused_in_one_line() {
 /// Workers count derivations while they find them. Such a sentence is refused with its line, or skipped and named, whether the job has forests
 /// or chains, which hold all derivations of a sentence.
 #[test]
+#[ignore = "slow"]
 fn a_sentence_with_too_many_derivations_is_refused_or_skipped() {
     let adapted = FEW.to_owned() + "Word --> S b\n1 1 S --> Word a\n";
     let chains = "kind = \"adaptor\"\ngrammar = \"g.gr\"";

@@ -104,6 +104,7 @@ fn with_audits_no_plausible_index_changes_a_result() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn no_claim_of_a_worker_changes_a_result() {
     let (dir, engine) = (folder(), engine());
     let mut expelled_by_kind = [0; LIES.len()];

@@ -141,6 +141,7 @@ impl Observer for Killed {
 }
 
 #[test]
+#[ignore = "slow"]
 fn rounds_after_a_kill_or_a_cancellation_at_any_moment_are_those_of_an_undisturbed_run() {
     let dir = folder();
     let mut restored = 0;
