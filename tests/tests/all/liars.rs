@@ -222,6 +222,7 @@ fn no_lie_of_a_worker_ends_a_job() {
 
 #[cfg(target_os = "linux")]
 #[test]
+#[ignore = "slow"]
 fn a_doubted_task_is_judged_by_the_process_of_its_job() {
     let rules = "1 1 S --> S T\n1 1 T --> T U\n1 1 U --> U S\n1 1 S --> a\n1 1 T --> a\n1 1 U --> a\n";
     let job = "[model]\nkind = \"pcfg\"\ngrammar = \"rules.gr\"\n[corpus]\npath = \"long.txt\"\n\

@@ -274,6 +274,7 @@ fn line_beyond_the_limit_is_refused() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn limit_of_parse_can_be_raised() {
     let folder = Folder::new();
     folder.train();

@@ -182,6 +182,7 @@ fn job(share: u32, n_tasks: usize, millis: u64) -> Job {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_user_with_forty_jobs_of_high_priority_gets_no_more_than_one_with_a_single_job() {
     let time = Duration::from_secs(60);
     for (n_users, millis) in [(2, 2000), (3, 400)] {

@@ -181,6 +181,7 @@ fn rounds_after_a_kill_or_a_cancellation_at_any_moment_are_those_of_an_undisturb
 }
 
 #[test]
+#[ignore = "slow"]
 fn answers_that_an_audit_finds_to_be_wrong_change_no_result() {
     let dir = folder();
     let mut found = 0;
