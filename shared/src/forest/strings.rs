@@ -6,7 +6,7 @@
 //! symbol, so that the cost of building is near-linear.
 //!
 //! Deliberately absent: the failure links of Aho & Corasick (1975). One pass over a sentence by a double array that has them takes a third of
-//! the time, six times the memory and twenty times as long to build (`docs/results/speed.md`); finding strings is a tenth of building a forest.
+//! the time, six times the memory and twenty times as long to build (`docs/results/left-out.md`); finding strings is a tenth of building a forest.
 
 use std::ops::Range;
 use std::sync::Arc;
