@@ -538,8 +538,9 @@ impl ShardedData {
         Some(inference.harmonic().model(tagged, &grammar.value))
     }
 
+    /// The number of sentences of the dataset, however often each occurs.
     fn n_sentences(&self) -> usize {
-        self.positions.iter().flatten().map(Vec::len).sum()
+        self.positions.iter().flatten().flatten().max().map_or(0, |&last| last as usize + 1)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use grammaton::data::corpus::{Options, ReadError};
 use grammaton::settings::inference::Start;
-use grammaton::{Corpus, Decoder, Fit, FitError, Grammar, Inference, Method, Model};
+use grammaton::{Corpus, Decoder, Fit, FitError, Grammar, Inference, Method, Model, Tree};
 
 const GRAMMAR: &str = "1 1 S --> Word\n1 1 S --> Word S\nWord --> Ls\n1 1 Ls --> L\n1 1 Ls --> L Ls\n\
     1 1 L --> a\n1 1 L --> b\n1 1 L --> c\n";
@@ -53,6 +53,19 @@ fn a_model_is_saved_whole_and_reads_other_text() {
     assert_eq!(found[1].log_probability, f64::NEG_INFINITY);
     let tree = model.parse(&corpus("abcab\n"), Decoder::Viterbi).unwrap().remove(0).tree.unwrap();
     assert_eq!(tree.terminals().collect::<String>(), "abcab");
+}
+
+/// Law: a sentence that occurs several times has one tree to start from, as it has one line.
+#[test]
+fn trees_to_start_from_are_one_a_line() {
+    let grammar: Grammar = "1 1 S --> L\n1 1 S --> L S\n1 1 L --> a\n1 1 L --> b\n".parse().unwrap();
+    let mut corpus = corpus("ab\nb\n");
+    corpus.occurrences = vec![3, 1];
+    let trees = ["(S (L a) (S (L b)))", "(S (L b))"].map(|tree| Tree::parse(tree).unwrap());
+    let fit = || Fit::new(&grammar, Method::hastings()).max_rounds(2);
+    assert!(fit().start_from_trees(trees.to_vec()).run(&corpus).is_ok());
+    let error = fit().start_from_trees(trees[..1].to_vec()).run(&corpus).unwrap_err();
+    assert_eq!(error.to_string(), "the start needs a tree for each sentence, in their order");
 }
 
 /// Law: every number out of its range is refused before anything is trained, with its key, itself and the range.
