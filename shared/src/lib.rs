@@ -10,7 +10,7 @@
 //! - *numbers and data*: [`limits`] (what is too large), [`stop`] (the end of a computation on request), [`sealed`] (files with a checksum),
 //!   [`num`] (numbers), [`grammar`] (rules, trees, parameters), [`data`] (what is read, written and scored);
 //! - *models*: [`forest`] (packed derivations and the algorithms on them), [`models`] (each with its paper);
-//! - *training*: [`work`] (what a worker is asked, and how it answers), [`train`] (what becomes of the answers), [`settings`] (what can be
+//! - *training*: [`work`] (tasks and answers), [`train`] (trainers, which move the parameters by the answers), [`settings`] (what can be
 //!   set), [`methods`] (which trainer a method has), [`prepare`] (what comes before the rounds);
 //! - *in one process*: [`decoding`] (with a model in memory), [`saved`] (the model file), [`fit`].
 
