@@ -1,11 +1,11 @@
-//! The wire between coordinator and workers, and its one conversion to and from the domain.
+//! The wire between coordinator and workers, and the checks of what arrives.
 //!
 //! In: bytes from a peer that may be old, broken or hostile. Out: values that are valid, or a typed error.
-//! Invariant: only [`convert`] turns messages into domain values, and past it nothing is checked again.
+//! Messages are protobuf, which others can read; the values in their payloads are bincode of the library's own types.
 //!
 //! Reading order: `v1/work.proto` (the messages and their order), `v1/status.proto` (the status of a coordinator),
-//! `v1/jobs.proto` (requests to a service), [`payload`] (large values in pieces), [`convert`], [`token`] and [`tls`]
-//! (authentication), [`route`] (connecting to a coordinator).
+//! `v1/jobs.proto` (requests to a service), [`payload`] (large values in pieces), [`check`], [`blob`] and [`lease`] (a task and its parts), [`token`]
+//! and [`tls`] (authentication), [`route`] (connecting to a coordinator).
 
 /// Generated from `v1/*.proto`, where the messages are documented.
 #[expect(missing_docs, reason = "documented in the .proto files")]
@@ -16,7 +16,11 @@ pub mod v1 {
 
 pub mod payload;
 
-pub mod convert;
+pub mod check;
+
+pub mod blob;
+
+pub mod lease;
 
 mod secret;
 
@@ -37,7 +41,7 @@ pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descrip
 pub const BUILD: &str = env!("GRAMMATON_BUILD");
 
 /// Version of the protocol, sent in every hello; peers of another version are refused.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// Largest message that either side accepts, in bytes: a piece and its envelope.
 pub const MAX_MESSAGE: usize = payload::PIECE + 64 * 1024;

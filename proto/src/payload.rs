@@ -2,7 +2,7 @@
 //!
 //! In: a head with the payload's [`v1::Extent`] from a peer, and pieces in order. Out: the whole payload, or a
 //! typed error. Invariants: memory use never exceeds the bytes received, nor the limit that the receiver sets; the
-//! payload has the declared size and checksum. [`crate::convert`] decodes the content.
+//! payload has the declared size and checksum. [`crate::blob`] and [`crate::lease`] decode the content.
 
 use prost::bytes::Bytes;
 

@@ -18,6 +18,8 @@ pub mod limits;
 
 pub mod stop;
 
+pub mod encoding;
+
 pub mod sealed;
 
 pub mod num;

@@ -4,8 +4,7 @@
 //! read, before it is expanded, and a larger one is refused with what was found and the limit. Each limit is generous for data that
 //! people annotated; its reason is what would be too large beyond it.
 //!
-//! Elsewhere, beside what they bound: `MAX_OUTCOMES` of logistic-normal priors, [`crate::models::latent::layout::MAX_SUBTYPES`], and the
-//! symbols of a line, which the job file sets.
+//! Elsewhere, beside what they bound: [`crate::models::latent::layout::MAX_SUBTYPES`], and the symbols of a line, which the job file sets.
 
 /// Symbols of a grammar: names and tables of a few hundred bytes each.
 pub const MAX_SYMBOLS: usize = 1 << 18;
@@ -31,6 +30,9 @@ pub const MAX_SUBSTRING_SYMBOLS: usize = 1 << 28;
 /// Bytes of the derivations of one sentence, while they are found and read, at most: 2 GiB ([`crate::forest::bytes`]). A sentence of
 /// n symbols has n³/6 edges under the grammar `S → S S`, so that n may be 511. It is the same on every machine, as results are.
 pub const MAX_FOREST: usize = 1 << 31;
+
+/// Outcomes of a multinomial with a logistic-normal prior: its covariance is factored once a round, in n³/6 products.
+pub const MAX_OUTCOMES: usize = 2048;
 
 /// Entries of the covariances of all multinomials, `Σ K²`: 1 GiB, the largest payload that a worker is sent.
 pub const MAX_COVARIANCES: usize = 1 << 27;

@@ -4,8 +4,9 @@
 //! everything before it; integers are little-endian. Opening it returns the body as it was written, or a [`Defect`]. A checksum
 //! detects damage, not malice: [`decode`] accepts any body, with memory in proportion to it.
 
-use bincode::serde::decode_from_slice;
 use serde::de::DeserializeOwned;
+
+use crate::encoding::decode_fixed;
 
 /// Magic and versions of a kind of file.
 #[derive(Clone, Copy, Debug)]
@@ -122,20 +123,7 @@ impl Seal {
 
 /// Decodes a whole body. Whatever lengths it declares, memory is at most a small multiple of its bytes.
 pub fn decode<T: DeserializeOwned>(body: &[u8]) -> Result<T, Defect> {
-    const MIB: usize = 1 << 20;
-    let config = bincode::config::legacy();
-    let decoded = match body.len().div_ceil(MIB) {
-        0..=1 => decode_from_slice(body, config.with_limit::<MIB>()),
-        2..=16 => decode_from_slice(body, config.with_limit::<{ 16 * MIB }>()),
-        17..=256 => decode_from_slice(body, config.with_limit::<{ 256 * MIB }>()),
-        257..=4096 => decode_from_slice(body, config.with_limit::<{ 4096 * MIB }>()),
-        _ => decode_from_slice(body, config.with_limit::<{ 65536 * MIB }>()),
-    };
-    let (value, read) = decoded.map_err(Defect::corrupt)?;
-    if read != body.len() {
-        return Err(Defect::corrupt("its body has bytes left over"));
-    }
-    Ok(value)
+    decode_fixed(body).map_err(Defect::corrupt)
 }
 
 #[cfg(test)]
@@ -181,6 +169,6 @@ mod tests {
             assert!(matches!(decode::<Vec<u64>>(body), Err(Defect::Corrupt { .. })));
         }
         assert_eq!(decode::<u8>(&[7]), Ok(7));
-        assert_eq!(decode::<u8>(&[7, 7]), Err(Defect::corrupt("its body has bytes left over")));
+        assert_eq!(decode::<u8>(&[7, 7]), Err(Defect::corrupt("1 bytes left over")));
     }
 }

@@ -7,10 +7,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use grammaton::work::task::{Answer, ContentHash, Language, Named, Task, Work};
-use prost::bytes::Bytes;
-use proto::convert::blob::{self, Blob};
-use proto::convert::{WireError, fits, lease};
+use grammaton::work::task::{Answer, ContentHash, Named, Task, Work};
+use proto::blob::{self, Blob};
+use proto::check::{self, Invalid};
+use proto::lease;
 use proto::v1;
 
 /// Maximum number of blobs of a lease: grammar, lexicon, shard, and decoding weights, priors or the shard's state.
@@ -29,8 +29,8 @@ pub(crate) struct KeptState {
 impl KeptState {
     /// Takes the state from the answer to `task`, if the answer has one.
     pub fn of(task: &Task, answer: Answer) -> Option<KeptState> {
-        let blob = Blob::ShardState(Named::new(blob::kept_state(answer)?));
-        let before = blob::shard_state(&task.work).map(|before| before.hash);
+        let blob = Blob::ShardState(Named::new(answer.shard_state()?));
+        let before = task.work.shard_state().map(|before| before.hash);
         Some(KeptState { size: blob.to_bytes().len() as u64, blob, before })
     }
 }
@@ -74,18 +74,13 @@ impl Blobs {
     }
 
     /// Counts a blob that is about to arrive; an error if a lease cannot need so many.
-    pub fn expect_blob(&mut self) -> Result<(), WireError> {
+    pub fn expect_blob(&mut self) -> Result<(), Invalid> {
         self.since_lease += 1;
         let (found, expected) = (self.since_lease as u64, PER_LEASE as u64);
         if found > expected {
-            return Err(WireError::Excess { field: "blobs of a lease", found, expected });
+            return Err(Invalid::Excess { field: "blobs of a lease", found, expected });
         }
         Ok(())
-    }
-
-    /// Upper bound on the bytes of the payload of a lease with this head.
-    pub fn largest_lease(&self, head: &v1::LeaseHead) -> Result<u64, WireError> {
-        Ok(fits::largest_lease(lease::asked(head)?, self.language(head)?.as_ref()))
     }
 
     /// Adds a blob that was sent.
@@ -108,7 +103,7 @@ impl Blobs {
     }
 
     /// Removes the blobs that the coordinator releases.
-    pub fn release(&mut self, release: &v1::Release) -> Result<(), WireError> {
+    pub fn release(&mut self, release: &v1::Release) -> Result<(), Invalid> {
         for hash in &release.hashes {
             let hash = blob::hash_from_wire("release.hashes", hash)?;
             self.held.remove(&hash);
@@ -118,56 +113,49 @@ impl Blobs {
     }
 
     /// Assembles and checks an assigned task.
-    pub fn task(&mut self, head: &v1::LeaseHead, payload: Bytes) -> Result<Task, WireError> {
+    pub fn task(&mut self, head: &v1::LeaseHead, payload: &[u8]) -> Result<Task, Invalid> {
         self.since_lease = 0;
-        let task = lease::task_from_wire(head, payload, |field, hash| self.find(field, hash))?;
+        let task = lease::task_from_wire(head, payload, |hash| self.held.get(&hash).map(|held| &held.blob))?;
         self.check(&task)?;
         self.check_room(&task)?;
         Ok(task)
     }
 
     /// Checks that the coordinator has released the blobs beyond the capacity that the task does not need.
-    fn check_room(&self, task: &Task) -> Result<(), WireError> {
+    fn check_room(&self, task: &Task) -> Result<(), Invalid> {
         let needed: Vec<ContentHash> = Blob::of_task(task).iter().map(Blob::hash).collect();
         let sent = || self.held.iter().filter(|(_, held)| held.sent);
         let found = sent().map(|(_, held)| held.size).sum();
         if found > self.capacity && sent().any(|(hash, _)| !needed.contains(hash)) {
-            return Err(WireError::Excess { field: "bytes held", found, expected: self.capacity });
+            return Err(Invalid::Excess { field: "bytes held", found, expected: self.capacity });
         }
         Ok(())
     }
 
-    fn language(&self, head: &v1::LeaseHead) -> Result<Option<Language>, WireError> {
-        lease::language_from_wire(head, |field, hash| self.find(field, hash))
-    }
-
-    fn find(&self, field: &'static str, hash: &[u8]) -> Result<&Blob, WireError> {
-        let hash = blob::hash_from_wire(field, hash)?;
-        self.held.get(&hash).map(|held| &held.blob).ok_or(WireError::Missing { field })
-    }
-
-    fn check(&mut self, task: &Task) -> Result<(), WireError> {
-        let Some(Language { grammar, lexicon }) = &task.language else {
-            return fits::work(task);
+    fn check(&mut self, task: &Task) -> Result<(), Invalid> {
+        let shard = task.shard.hash;
+        let Some(language) = &task.language else {
+            self.once([shard; 3], || check::trees(&task.shard.value))?;
+            return check::work(task);
         };
-        self.once([grammar.hash, lexicon.hash, lexicon.hash], || {
-            fits::lexicon(&grammar.value, &lexicon.value)
+        let (grammar, lexicon) = (language.grammar.hash, language.lexicon.hash);
+        self.once([grammar; 3], || check::grammar(&language.grammar.value))?;
+        self.once([grammar, lexicon, lexicon], || {
+            check::lexicon(&language.grammar.value, &language.lexicon.value)
         })?;
-        self.once([grammar.hash, lexicon.hash, task.shard.hash], || {
-            fits::shard(&grammar.value, &lexicon.value, &task.shard.value)
-        })?;
+        self.once([grammar, lexicon, shard], || check::shard(language, &task.shard.value))?;
         match &task.work {
-            Work::Decode(decode) => self.once([grammar.hash, lexicon.hash, decode.hash], || fits::work(task)),
-            Work::Fit(fit) => self.once([grammar.hash, lexicon.hash, fit.hash], || fits::work(task)),
-            _ => fits::work(task),
+            Work::Decode(decode) => self.once([grammar, lexicon, decode.hash], || check::work(task)),
+            Work::Fit(fit) => self.once([grammar, lexicon, fit.hash], || check::work(task)),
+            _ => check::work(task),
         }
     }
 
     fn once(
         &mut self,
         fit: [ContentHash; 3],
-        check: impl FnOnce() -> Result<(), WireError>,
-    ) -> Result<(), WireError> {
+        check: impl FnOnce() -> Result<(), Invalid>,
+    ) -> Result<(), Invalid> {
         if !self.fits.contains(&fit) {
             check()?;
             self.fits.insert(fit);
@@ -178,7 +166,7 @@ impl Blobs {
 
 #[cfg(test)]
 mod tests {
-    use grammaton::work::task::{Collapsed, Expectation, ShardState};
+    use grammaton::work::task::{Collapsed, Expectation, Language, ShardState};
 
     use super::*;
 

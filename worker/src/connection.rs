@@ -11,8 +11,8 @@ use grammaton::work::lease::{InstanceId, LeaseId, SessionId, max_leases};
 use grammaton::work::task::Task;
 use parking_lot::Mutex;
 use prost::bytes::Bytes;
-use proto::convert::WireError;
-use proto::convert::blob::{self, Blob};
+use proto::blob::{self, Blob};
+use proto::check::Invalid;
 use proto::payload::{self, Assembly, MAX_PAYLOAD, Progress};
 use proto::route::{self, DIAL_WITHIN, Route, Verdict};
 use proto::v1::work_client::WorkClient;
@@ -311,8 +311,7 @@ async fn receive(
                 if !admit(assigned, lease, max_leases(slots)) {
                     return Err(format!("the coordinator assigned too many tasks for {slots} threads").into());
                 }
-                let largest = wire(blobs.lock().largest_lease(&head))?;
-                let progress = Assembly::begin(head.extent.clone(), largest);
+                let progress = Assembly::begin(head.extent.clone(), MAX_PAYLOAD);
                 (Head::Lease(head), progress)
             }
             (Some(from_coordinator::Message::Piece(piece)), Some((head, assembly))) => {
@@ -364,20 +363,19 @@ fn take(head: Head, payload: Bytes, blobs: &Mutex<Blobs>) -> Result<Option<Conne
     let lock = || blobs.lock();
     match head {
         Head::Blob(head) => {
-            let (hash, size) = (wire(blob::hash_from_wire("blob.hash", &head.hash))?, payload.len() as u64);
             // Decoded before the lock is taken: heartbeats must not wait for that either.
-            let blob = wire(Blob::from_bytes(head.kind, hash, payload))?;
-            lock().insert(blob, size);
+            let blob = wire(Blob::from_bytes(head.kind, &payload))?;
+            lock().insert(blob, payload.len() as u64);
             Ok(None)
         }
         Head::Lease(head) => {
-            let task = wire(lock().task(&head, payload))?;
+            let task = wire(lock().task(&head, &payload))?;
             Ok(Some(ConnectionEvent::Assigned(wire(blob::lease_id_from_wire(head.id))?, Box::new(task))))
         }
     }
 }
 
-fn wire<T>(result: Result<T, WireError>) -> Result<T, End> {
+fn wire<T>(result: Result<T, Invalid>) -> Result<T, End> {
     result.map_err(|error| End::Lost(format!("the coordinator broke the protocol: {error}")))
 }
 

@@ -11,11 +11,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
+use grammaton::encoding::encode;
 use grammaton::stop::{self, Stop, Stopped};
 use grammaton::work::queue::{Guarded, Threads, Withdrawal};
 use grammaton::work::task::Task;
 use prost::bytes::Bytes;
-use proto::convert::Wire;
 use proto::cpu_time;
 use tokio::sync::mpsc;
 
@@ -145,7 +145,7 @@ fn report(compute: &Compute, task: &Task, stop: &Stop) -> Report {
     // The engine's caches hold only finished values, so a panic cannot leave them inconsistent.
     match catch_unwind(AssertUnwindSafe(|| stop::until(stop, || compute(task)))) {
         Ok(Ok(Ok(answer))) => {
-            let bytes = answer.to_bytes();
+            let bytes = Bytes::from(encode(&answer));
             Report::Answer {
                 bytes,
                 shard_state: KeptState::of(task, answer),

@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use anyhow::{Result, anyhow};
+use grammaton::encoding::encode;
 use grammaton::stop::{self, Stop};
 use grammaton::work::lease::TaskIndex;
 use grammaton::work::task::{Answer, Task};
-use proto::convert::Wire as _;
 
 use super::Compute;
 use scheduler::{Identity, MemberId, Reporter};
@@ -103,7 +103,7 @@ impl Testimony {
 
 /// Hash of all bits of an answer, which tells apart all NaNs and both zeros.
 fn digest_of(answer: &Answer) -> blake3::Hash {
-    blake3::hash(&answer.to_bytes())
+    blake3::hash(&encode(answer))
 }
 
 /// Computes a task on the calling thread, until `stop` is requested. Returns the digest of the answer; an error says why there is none.

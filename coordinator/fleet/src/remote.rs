@@ -15,18 +15,18 @@ use std::time::{Duration, SystemTime};
 
 use basics::clock;
 use grammaton::work::lease::{LeaseId, SessionId};
-use grammaton::work::task::{Answer, ContentHash, Task};
+use grammaton::work::task::{ContentHash, Task};
 use parking_lot::Mutex;
 use prost::Message;
 use prost::bytes::Bytes;
 use proto::MAX_MESSAGE;
-use proto::convert::blob::{self, Blob};
-use proto::convert::{Wire, fits, lease};
+use proto::blob::{self, Blob};
 use proto::payload::{self, Assembly, Progress};
 use proto::route;
 use proto::tls::ServerTls;
 use proto::v1::work_server::{Work, WorkServer};
 use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker, refusal};
+use proto::{check, lease};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::MissedTickBehavior;
 use tokio_stream::wrappers::ReceiverStream;
@@ -450,8 +450,7 @@ impl Admission {
         let task = self.task(member, lease).await?;
         if let Some(kept) = head.kept {
             let hash = blob::hash_from_wire("answer.kept", &kept.hash)?;
-            let before =
-                task.as_ref().and_then(|task| blob::shard_state(&task.work)).map(|before| before.hash);
+            let before = task.as_ref().and_then(|task| task.work.shard_state()).map(|before| before.hash);
             if !blob_cache.lock().keep(before, hash, kept.size) {
                 return Err(Breach::Kept(lease));
             }
@@ -466,7 +465,7 @@ impl Admission {
             let step = if left == 0 { Step::Whole(None) } else { Step::Partial };
             return Ok((answer, step));
         };
-        let begun = Assembly::begin(head.extent, fits::largest_answer(&task));
+        let begun = Assembly::begin(head.extent, check::largest_answer(&task));
         let begun = begun.map_err(|error| Breach::Payload(lease, error))?;
         let room = self.find_room(member, size).await;
         let mut answer = Arriving { lease, busy, body: Body::Whole, room, due: due(size) };
@@ -547,8 +546,8 @@ impl Admission {
         };
         let is_small = bytes.len() <= payload::SMALL;
         let decode = move || {
-            let answer = Answer::from_bytes(bytes)?;
-            fits::answer(&task, &answer)?;
+            let answer = check::decoded("answer", &bytes)?;
+            check::answer(&task, &answer)?;
             Ok(answer)
         };
         let decoded = if is_small { decode() } else { tokio::task::spawn_blocking(decode).await? };
@@ -648,7 +647,7 @@ impl Admission {
             let Ok((kind, bytes)) = tokio::task::spawn_blocking(encode).await else { return false };
             blob_cache.lock().insert(hash, bytes.len() as u64);
             let extent = Some(payload::extent(&bytes));
-            let head = v1::BlobHead { kind, hash: blob::hash_to_wire(hash), extent };
+            let head = v1::BlobHead { kind, extent };
             if !line.send_payload(from_coordinator::Message::Blob(head), bytes).await {
                 return false;
             }

@@ -1,7 +1,7 @@
 //! Remote members for tests: threads that join as workers do, without sockets.
 
 use grammaton::work::lease::InstanceId;
-use proto::convert::fits;
+use proto::check;
 use scheduler::{Cause, Event, Identity, Machine, Process};
 use tokio::sync::oneshot;
 
@@ -38,7 +38,7 @@ impl Fleet {
                 };
                 let (lease, task) = (job.lease, job.task().expect("tests make their tasks"));
                 let input = match local::run(&compute, &task) {
-                    Ok(answer) => match fits::answer(&task, &answer) {
+                    Ok(answer) => match check::answer(&task, &answer) {
                         Ok(()) => Input::Answered { member, lease, answer, busy: std::time::Duration::ZERO },
                         Err(error) => {
                             let identity =

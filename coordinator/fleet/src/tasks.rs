@@ -11,7 +11,6 @@ use grammaton::stop::Stop;
 use grammaton::work::lease::{BatchId, TaskIndex};
 use grammaton::work::task::Task;
 use parking_lot::{Mutex, MutexGuard};
-use proto::convert::blob;
 use rustc_hash::FxHashMap;
 
 use super::Compute;
@@ -50,7 +49,7 @@ impl Tasks for Vec<Task> {
         let task = &self[at];
         Needs {
             shard: task.shard.hash,
-            shard_state: blob::shard_state(&task.work).map(|shard_state| shard_state.hash),
+            shard_state: task.work.shard_state().map(|shard_state| shard_state.hash),
         }
     }
 

@@ -1,18 +1,16 @@
-//! Conversion of logistic-normal priors and their statistics: round trips, and refusals.
+//! Logistic-normal priors and their statistics: what is refused.
 
 use grammaton::data::Sentence;
+use grammaton::encoding::encode;
 use grammaton::grammar::lexicon::Lexicon;
 use grammaton::grammar::syntax;
 use grammaton::models::dmv::Side;
 use grammaton::models::dmv::constraint::{ArcClass, Component};
-use grammaton::models::logistic_normal::{Multinomials, Prior, Until};
+use grammaton::models::logistic_normal::{Multinomials, Part, Prior, Until};
 use grammaton::work::engine::Engine;
-use grammaton::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use grammaton::work::shard::Shard;
 use grammaton::work::task::{Answer, Fit, Fitted, Language, Named, Task, Weighted, Work};
-use proto::convert::blob::Blob;
-use proto::convert::{Wire, WireError, fits, lease};
-use proto::v1;
+use proto::check::{self, Invalid};
 
 /// A grammar whose nonterminal T has one rule, and so no prior.
 const GRAMMAR: &str = "1 1 S --> A S\n1 1 S --> A\n1 1 S --> T\n1 1 A --> a\n1 1 A --> b\n1 1 T --> a b\n";
@@ -54,33 +52,6 @@ fn fit(task: &Task) -> Named<Fit> {
     }
 }
 
-#[test]
-fn works_and_answers_survive_the_wire() {
-    let (task, answer) = answered();
-    fits::work(&task).unwrap();
-    let lease = LeaseId { batch: BatchId(1), task: TaskIndex(2), attempt: Attempt(3) };
-    let (head, payload) = lease::to_wire(lease, &task);
-    assert!(payload.is_empty());
-    assert_eq!(fits::largest_lease(lease::asked(&head).unwrap(), task.language.as_ref()), 0);
-    let sent = Blob::Fit(fit(&task));
-    let arrived = Blob::from_bytes(sent.kind() as i32, sent.hash(), sent.to_bytes()).unwrap();
-    let work = lease::work_from_wire(&head, payload.clone(), |field, hash| {
-        assert_eq!((field, hash), ("lease.fit", &sent.hash().0[..]));
-        Ok(arrived)
-    });
-    let Ok(Work::Fit(again)) = work else { panic!("{work:?}") };
-    assert_eq!(again.value, fit(&task).value, "to the bit, with all that follows from Σ");
-    let shard = |_, _: &[u8]| Ok(Blob::Shard(task.shard.clone()));
-    assert!(lease::work_from_wire(&head, payload, shard).is_err());
-
-    for answer in [answer, Answer::Fitted(Fitted::Unbounded { sentence: 2 })] {
-        fits::answer(&task, &answer).unwrap();
-        let bytes = answer.to_bytes();
-        assert!(bytes.len() as u64 <= fits::largest_answer(&task));
-        assert_eq!(Answer::from_bytes(bytes).unwrap(), answer);
-    }
-}
-
 /// A mixture with two components, one of which sets every field.
 fn mixed() -> Task {
     let tags = ["NOUN", "VERB"].map(str::to_owned);
@@ -112,24 +83,21 @@ fn mixed() -> Task {
     }
 }
 
-#[test]
-fn mixtures_survive_the_wire() {
+pub fn answered_mixture() -> (Task, Answer) {
     let task = mixed();
-    fits::work(&task).unwrap();
-    let sent = fit(&task);
-    let arrived = Fit::from_bytes(sent.value.to_bytes()).unwrap();
-    assert_eq!((Named::new(arrived.clone()).hash, &arrived), (sent.hash, sent.value.as_ref()));
     let answer = Engine::default().run(&task).unwrap();
-    fits::answer(&task, &answer).unwrap();
-    let bytes = answer.to_bytes();
-    assert!(bytes.len() as u64 <= fits::largest_answer(&task));
-    assert_eq!(Answer::from_bytes(bytes).unwrap(), answer);
+    (task, answer)
+}
+
+#[test]
+fn answers_to_another_mixture_are_refused() {
+    let (task, answer) = answered_mixture();
     let Answer::Fitted(Fitted::Statistics(statistics)) = answer else { panic!("{answer:?}") };
     assert_eq!(statistics.parts.iter().map(|part| part.n_empty).collect::<Vec<_>>(), [0, 1, 0]);
     let check = |change: fn(&mut grammaton::models::logistic_normal::Statistics)| {
         let mut statistics = statistics.clone();
         change(&mut statistics);
-        fits::answer(&task, &Answer::Fitted(Fitted::Statistics(statistics))).is_ok()
+        check::answer(&task, &Answer::Fitted(Fitted::Statistics(statistics))).is_ok()
     };
     assert!(check(|_| {}));
     assert!(check(|statistics| statistics.n_rounds = 180), "three sentences, each fitted three times");
@@ -140,26 +108,17 @@ fn mixtures_survive_the_wire() {
 
 #[test]
 fn invalid_mixtures_are_refused() {
-    let task = mixed();
-    let sent = |change: fn(&mut v1::Fit)| {
-        let mut message = fit(&task).value.to_wire();
-        change(&mut message);
-        Fit::from_wire(message).map_err(|error| error.to_string()).unwrap_err()
-    };
-    let weight = sent(|fit| fit.components[1].weight = -0.5);
-    assert_eq!(weight, "fit.components.weight[1]: -0.5, expected a number from 0 to 1");
-    let sum = sent(|fit| fit.components[1].weight = 0.875);
-    assert_eq!(sum, "fit.components.weight[0]: 1.125, expected a number of 1 or less, as the sum of all");
-    let side = sent(|fit| fit.components[0].forbid[1].side = 0);
-    assert_eq!(side, "fit.components.forbid.side[1]: 0, expected 1..4");
-    let many = sent(|fit| fit.components = vec![v1::Component::default(); 65]);
-    assert_eq!(many, "fit.components: 65, expected at most 64");
-
     let with = |change: fn(&mut Task, &mut Fit)| {
-        let (mut task, mut fit) = (mixed(), fit(&task).value.as_ref().clone());
+        let (mut task, mut fit) = (mixed(), fit(&mixed()).value.as_ref().clone());
         change(&mut task, &mut fit);
-        fits::work(&Task { work: Work::Fit(Named::new(fit)), ..task }).unwrap_err().to_string()
+        check::work(&Task { work: Work::Fit(Named::new(fit)), ..task }).unwrap_err().to_string()
     };
+    let weight = with(|_, fit| fit.components[1].weight = -0.5);
+    assert_eq!(weight, "fit.components.weight[1]: -0.5, expected a number from 0 to 1");
+    let sum = with(|_, fit| fit.components[1].weight = 0.875);
+    assert_eq!(sum, "fit.components.weight[0]: 1.125, expected a number of 1 or less, as the sum of all");
+    let many = with(|_, fit| fit.components = vec![fit.components[0].clone(); 65]);
+    assert_eq!(many, "fit.components: 65, expected at most 64");
     let unknown = with(|_, fit| fit.components[0].component.roots = vec!["ADJ".to_owned()]);
     assert!(
         unknown.starts_with("fit: `roots` of component `own`: nothing in [\"ADJ\"] is a tag"),
@@ -175,41 +134,53 @@ fn invalid_mixtures_are_refused() {
 #[test]
 fn invalid_priors_are_refused() {
     let (task, _) = answered();
-    let sent = |change: fn(&mut v1::Fit)| {
-        let mut message = fit(&task).value.to_wire();
-        change(&mut message);
-        Fit::from_wire(message).map_err(|error| error.to_string())
+    let with = |change: fn(&mut Fit)| {
+        let mut fit = fit(&task).value.as_ref().clone();
+        change(&mut fit);
+        check::work(&Task { work: Work::Fit(Named::new(fit)), ..task.clone() })
+            .map_err(|error| error.to_string())
     };
-    assert!(sent(|_| {}).is_ok());
-    type Change = (fn(&mut v1::Fit), &'static str);
-    let changes: [Change; 9] = [
-        (|fit| fit.means[1] = f64::NAN, "fit.means[1]: NaN, expected a number from -1e12 to 1e12"),
-        (|fit| fit.means.truncate(4), "fit.means: length 4, expected 5"),
+    assert_eq!(with(|_| {}), Ok(()));
+    type Change = (fn(&mut Fit), &'static str);
+    let changes: [Change; 5] = [
         (
-            |fit| fit.covariances[0] = 1e13,
+            |fit| fit.priors[0] = Prior::independent(vec![0.0, 1e13, 0.0]).unwrap(),
+            "fit.means[1]: 10000000000000, expected a number from -1e12 to 1e12",
+        ),
+        (
+            |fit| fit.priors[1] = Prior::new(vec![0.0; 2], vec![1e13, 0.0, 0.0, 1e13]).unwrap(),
             "fit.covariances[0]: 10000000000000, expected a number from -1e12 to 1e12",
         ),
-        (|fit| fit.covariances.push(1.0), "fit.covariances: length 10, expected 9"),
         (
-            |fit| fit.covariances[0] = -9.0,
-            "fit: the covariance is not positive definite, even with its mean variance added to the diagonal",
-        ),
-        (|fit| fit.outcomes[0] = 0, "fit.outcomes[0]: 0, expected 1..2049"),
-        (|fit| fit.outcomes[0] = 4000, "fit.outcomes[0]: 4000, expected 1..2049"),
-        (
-            |fit| fit.tolerance = -1.0,
+            |fit| fit.until.tolerance = -1.0,
             "fit.tolerance[0]: -1, expected a number that is finite and not negative",
         ),
-        (|fit| fit.max_rounds = 0, "fit.max_rounds[0]: 0, expected 1..1000001"),
+        (|fit| fit.until.max_rounds = 0, "fit.max_rounds[0]: 0, expected 1..1000001"),
+        (|fit| fit.until.max_rounds = u32::MAX, "fit.max_rounds[0]: 4294967295, expected 1..1000001"),
     ];
     for (change, expected) in changes {
-        assert_eq!(sent(change), Err(expected.to_owned()));
+        assert_eq!(with(change), Err(expected.to_owned()));
+    }
+
+    // What is no prior at all is not decoded.
+    type Numbers = (Vec<f64>, Vec<f64>);
+    let decoded =
+        |prior: Numbers| check::decoded::<Prior>("prior", &encode(&prior)).map_err(|error| error.to_string());
+    assert!(decoded((vec![0.0], vec![1.0])).is_ok());
+    for (prior, expected) in [
+        ((vec![f64::NAN], vec![1.0]), "mean NaN"),
+        ((vec![0.0, 0.0], vec![1.0]), "a covariance of 1 numbers"),
+        ((vec![0.0], vec![-9.0]), "not positive definite"),
+        ((vec![0.0; 2049], vec![]), "2049"),
+    ] {
+        let error = decoded(prior).unwrap_err();
+        assert!(error.contains(expected), "{error}, expected {expected}");
     }
 }
 
 #[test]
 fn priors_of_another_grammar_are_refused() {
-    let error = |task: &Task| fits::work(task).unwrap_err().to_string();
+    let error = |task: &Task| check::work(task).unwrap_err().to_string();
     assert_eq!(error(&task(priors()[1..].to_vec())), "fit: 1 priors, expected 2");
     let (mut adapted, _) = answered();
     adapted.language.as_mut().unwrap().grammar =
@@ -228,7 +199,7 @@ fn answers_to_another_task_are_refused() {
     let check = |change: fn(&mut grammaton::models::logistic_normal::Statistics)| {
         let mut statistics = statistics.clone();
         change(&mut statistics);
-        fits::answer(&task, &Answer::Fitted(Fitted::Statistics(statistics))).is_ok()
+        check::answer(&task, &Answer::Fitted(Fitted::Statistics(statistics))).is_ok()
     };
     assert!(check(|_| {}));
     assert!(!check(|statistics| statistics.n_sentences = 5), "the shard has four");
@@ -238,28 +209,12 @@ fn answers_to_another_task_are_refused() {
     assert!(!check(|statistics| statistics.moments[0].first.truncate(1)));
     assert!(!check(|statistics| statistics.moments[0].second.truncate(1)));
     let unbounded = Answer::Fitted(Fitted::Unbounded { sentence: 3 });
-    assert!(matches!(fits::answer(&task, &unbounded), Err(WireError::Range { .. })));
+    assert!(matches!(check::answer(&task, &unbounded), Err(Invalid::Range { .. })));
 
-    let sent = |change: fn(&mut v1::Statistics)| {
-        let mut message = Answer::Fitted(Fitted::Statistics(statistics.clone())).to_wire();
-        let Some(v1::answer::Answer::Fitted(v1::Fitted { fitted: Some(fitted) })) = &mut message.answer
-        else {
-            panic!("{message:?}")
-        };
-        let v1::fitted::Fitted::Statistics(found) = fitted else { panic!("{fitted:?}") };
-        change(found);
-        Answer::from_wire(message).is_ok()
-    };
-    assert!(sent(|_| {}));
-    assert!(!sent(|statistics| statistics.bound = f64::NAN));
-    assert!(!sent(|statistics| statistics.variance[0] = -1.0));
-    assert!(!sent(|statistics| statistics.first[0] = f64::INFINITY));
-    assert!(!sent(|statistics| statistics.second.truncate(2)));
-    assert!(!sent(|statistics| statistics.users.truncate(1)));
-    assert!(!sent(|statistics| statistics.empty.push(1)));
-    assert!(!sent(|statistics| {
-        statistics.part_bounds.push(f64::NAN);
-        statistics.empty.push(0);
-    }));
-    assert!(!sent(|statistics| statistics.outcomes[0] = u32::MAX));
+    assert!(!check(|statistics| statistics.moments[0].second.push(0.0)));
+    assert!(!check(|statistics| statistics.bound = f64::NAN));
+    assert!(!check(|statistics| statistics.moments[0].variance[0] = -1.0));
+    assert!(!check(|statistics| statistics.moments[0].first[0] = f64::INFINITY));
+    assert!(!check(|statistics| statistics.moments[0].second[0] = f64::NAN));
+    assert!(!check(|statistics| statistics.parts.push(Part { bound: f64::NAN, n_empty: 0 })));
 }

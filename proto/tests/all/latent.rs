@@ -1,16 +1,12 @@
-//! Conversion of shards of trees, passes over them and their answers: round trips, and refusals.
+//! Shards of trees, passes over them and their answers: what is refused.
 
-use grammaton::data::treebank::{Classes, Treebank};
+use grammaton::data::treebank::{Classes, LabelId, RuleId, Rules, Treebank};
 use grammaton::grammar::tree::Tree;
 use grammaton::models::latent::{self, Layout, start};
 use grammaton::work::engine::Engine;
-use grammaton::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use grammaton::work::shard::Shard;
 use grammaton::work::task::{Annotate, Answer, Named, Pass, ShardState, Task, Work};
-use prost::Message as _;
-use proto::convert::blob::{self, Blob};
-use proto::convert::{Wire, WireError, fits, lease};
-use proto::v1;
+use proto::check::{self, Invalid};
 
 const N_SUBTYPES: usize = 3;
 
@@ -53,58 +49,26 @@ pub fn answered() -> Vec<(Task, Answer)> {
 }
 
 #[test]
-fn shards_works_and_answers_survive_the_wire() {
-    for (task, answer) in answered() {
-        fits::work(&task).unwrap();
-        fits::answer(&task, &answer).unwrap();
-        let bytes = answer.to_bytes();
-        assert!(bytes.len() as u64 <= fits::largest_answer(&task));
-        assert_eq!(Answer::from_bytes(bytes).unwrap(), answer);
-        for blob in Blob::of_task(&task) {
-            let again = Blob::from_bytes(blob.kind() as i32, blob.hash(), blob.to_bytes()).unwrap();
-            assert_eq!(again.hash(), blob.hash());
-        }
-        let id = LeaseId { batch: BatchId(1), task: TaskIndex(2), attempt: Attempt(3) };
-        let (head, payload) = lease::to_wire(id, &task);
-        let work = lease::work_from_wire(&head, payload.clone(), |_, hash| {
-            let shard_state =
-                blob::shard_state(&task.work).expect("this work has something shard_state").clone();
-            assert_eq!(shard_state.hash.0[..], hash[..]);
-            Ok(Blob::ShardState(shard_state))
-        });
-        let language = lease::language_from_wire(&head, |_, _| panic!("trees have no grammar"));
-        assert!(language.unwrap().is_none());
-        let (_, again) = lease::to_wire(id, &Task { work: work.unwrap(), ..task.clone() });
-        assert_eq!(again, payload);
-    }
-}
-
-#[test]
 fn trees_that_are_no_derivations_are_refused() {
-    let sent = |change: fn(&mut v1::Trees)| {
-        let mut message = shard().to_wire();
-        let Some(v1::shard::Items::Trees(trees)) = &mut message.items else { panic!() };
-        change(trees);
-        Shard::from_wire(message)
+    let checked = |change: fn(&mut Rules, &mut latent::Shard)| {
+        let Shard::Trees { mut rules, mut trees } = shard() else { panic!() };
+        change(&mut rules, &mut trees);
+        check::trees(&Shard::Trees { rules, trees })
     };
-    assert_eq!(sent(|_| {}).unwrap(), shard());
-    for (change, problem) in [
+    assert_eq!(checked(|_, _| {}), Ok(()));
+    type Change = fn(&mut Rules, &mut latent::Shard);
+    let changes: [(Change, &str); 4] = [
+        (|_, shard| shard.trees[0][0] = RuleId(99), "tree 0 is no derivation"),
+        (|rules, _| rules.labels.swap(0, 1), "labels are not sorted, or not distinct"),
         (
-            (|trees| trees.trees.as_mut().unwrap().symbols[0] = 99) as fn(&mut v1::Trees),
-            "tree 0 is no derivation",
+            |rules, _| rules.rules.last_mut().unwrap().parent = LabelId(9),
+            "a rule is of labels or words that are not there",
         ),
-        (|trees| trees.labels.swap(0, 1), "labels are not sorted, or not distinct"),
-        (|trees| *trees.parents.last_mut().unwrap() = 9, "a rule is of labels or words that are not there"),
-        (|trees| trees.occurrences[0] = 0, "rules and their occurrences differ"),
-    ] {
-        let problem = problem.to_owned();
-        assert!(
-            matches!(sent(change), Err(WireError::Trees { problem: found }) if found == problem),
-            "{problem}"
-        );
+        (|rules, _| rules.occurrences[0] = 0, "rules and their occurrences differ"),
+    ];
+    for (change, problem) in changes {
+        assert_eq!(checked(change), Err(Invalid::Trees { problem: problem.to_owned() }));
     }
-    assert!(sent(|trees| trees.lexical.truncate(1)).is_err());
-    assert!(sent(|trees| trees.children = None).is_err());
 }
 
 #[test]
@@ -112,47 +76,51 @@ fn passes_and_answers_are_of_their_shard() {
     let answered = answered();
     let weights =
         |n: usize| std::sync::Arc::new(latent::Weights { values: vec![1.0; n], exponents: vec![0; 7] });
-    assert!(fits::work(&task(Pass::Expect { weights: weights(5) })).is_err());
+    assert!(check::work(&task(Pass::Expect { weights: weights(5) })).is_err());
     let foreign = Named::new(ShardState::Latent(latent::collapsed::Own { trees: vec![vec![1.0]] }));
     let n_params = Layout::new(&treebank().rules, N_SUBTYPES).n_params();
     let totals: std::sync::Arc<Vec<f64>> = vec![1.0; n_params].into();
     let of = |shard_state| Pass::Others { totals: totals.clone(), alpha: 0.1, shard_state };
-    assert!(matches!(fits::work(&task(of(foreign))), Err(WireError::ShardState { .. })));
+    assert!(matches!(check::work(&task(of(foreign))), Err(Invalid::ShardState { .. })));
     let chain = Named::new(ShardState::Counts(Vec::new()));
-    assert!(matches!(fits::work(&task(of(chain))), Err(WireError::ShardState { .. })));
+    assert!(matches!(check::work(&task(of(chain))), Err(Invalid::ShardState { .. })));
     // The first answer carries no state, the second does; neither fits the other's task.
-    assert!(fits::answer(&answered[0].0, &answered[1].1).is_err());
-    assert!(fits::answer(&answered[1].0, &answered[0].1).is_err());
+    assert!(check::answer(&answered[0].0, &answered[1].1).is_err());
+    assert!(check::answer(&answered[1].0, &answered[0].1).is_err());
     let Answer::Annotated(mut short) = answered[0].1.clone() else { panic!() };
     short.expectation.counts.pop();
-    assert!(fits::answer(&answered[0].0, &Answer::Annotated(short)).is_err());
+    assert!(check::answer(&answered[0].0, &Answer::Annotated(short)).is_err());
 }
 
 #[test]
 fn numbers_of_works_are_checked() {
-    let (task, _) = answered().remove(2);
-    let id = LeaseId { batch: BatchId(1), task: TaskIndex(2), attempt: Attempt(3) };
-    let (head, payload) = lease::to_wire(id, &task);
-    let sent = |change: fn(&mut v1::Annotate)| {
-        let mut message = v1::Annotate::decode(payload.clone()).unwrap();
-        change(&mut message);
-        let shard_state = blob::shard_state(&task.work).unwrap().clone();
-        lease::work_from_wire(&head, message.encode_to_vec().into(), |_, _| Ok(Blob::ShardState(shard_state)))
+    let (others, _) = answered().remove(2);
+    let checked = |change: fn(&mut usize, &mut Vec<f64>, &mut f64)| {
+        let Work::Annotate(Annotate {
+            mut n_subtypes,
+            pass: Pass::Others { totals, mut alpha, shard_state },
+        }) = others.work.clone()
+        else {
+            panic!("it is not the first pass")
+        };
+        let mut totals = totals.to_vec();
+        change(&mut n_subtypes, &mut totals, &mut alpha);
+        let pass = Pass::Others { totals: totals.into(), alpha, shard_state };
+        check::work(&Task { work: Work::Annotate(Annotate { n_subtypes, pass }), ..others.clone() })
     };
-    assert!(sent(|_| {}).is_ok());
-    for change in [
-        (|annotate| annotate.n_subtypes = 0) as fn(&mut v1::Annotate),
-        |annotate| annotate.n_subtypes = 65,
-        |annotate| annotate.pass = None,
-        |annotate| {
-            let Some(v1::annotate::Pass::Others(others)) = &mut annotate.pass else { panic!() };
-            others.alpha = 0.0;
-        },
-        |annotate| {
-            let Some(v1::annotate::Pass::Others(others)) = &mut annotate.pass else { panic!() };
-            others.totals[0] = f64::NAN;
-        },
-    ] {
-        assert!(sent(change).is_err());
+    assert_eq!(checked(|_, _, _| {}), Ok(()));
+    assert!(checked(|n_subtypes, _, _| *n_subtypes = 0).is_err());
+    assert!(checked(|n_subtypes, _, _| *n_subtypes = 65).is_err());
+    assert!(checked(|n_subtypes, _, _| *n_subtypes = usize::MAX).is_err());
+    assert!(checked(|_, totals, _| totals[0] = f64::NAN).is_err());
+    assert!(checked(|_, _, alpha| *alpha = 0.0).is_err());
+    let layout = Layout::new(&treebank().rules, N_SUBTYPES);
+    let weights = |value: f64, exponent: i64| {
+        let (values, exponents) = (vec![value; layout.n_params()], vec![exponent; layout.blocks.len()]);
+        check::work(&task(Pass::Expect { weights: latent::Weights { values, exponents }.into() }))
+    };
+    assert_eq!(weights(0.5, -7), Ok(()));
+    for (value, exponent) in [(2.5, 0), (-0.5, 0), (f64::NAN, 0), (0.5, 1 << 40), (0.5, i64::MIN)] {
+        assert!(weights(value, exponent).is_err(), "{value} {exponent}");
     }
 }

@@ -3,4 +3,4 @@
 mod fit;
 mod golden;
 mod latent;
-mod round_trip;
+mod messages;

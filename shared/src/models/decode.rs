@@ -91,7 +91,7 @@ impl Decoder {
 }
 
 /// The best analyses of a sentence.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Decoded {
     /// Log probability mass of the sentence under the decoding weights; −∞ if it has no analysis.
     pub log_z: f64,

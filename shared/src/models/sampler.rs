@@ -71,6 +71,7 @@ mod hyper;
 pub mod start;
 
 use rand_pcg::Pcg64Mcg;
+use serde::{Deserialize, Serialize};
 
 pub use crate::num::pitman_yor::Hyper;
 pub use items::Items;
@@ -88,7 +89,7 @@ use seating::Seating;
 use state::{Choice, TableId};
 
 /// Settings of a sweep.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Settings {
     /// T > 0; 1 samples from the posterior, more moves farther, less climbs.
     pub temperature: f64,
@@ -99,7 +100,7 @@ pub struct Settings {
 }
 
 /// Numbers of proposals.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Moves {
     /// Number of proposals.
     pub proposed: u64,
@@ -132,7 +133,7 @@ pub struct Sweep {
 }
 
 /// Uses of a string in a state.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Uses {
     /// The adapted nonterminal.
     pub symbol: SymbolId,

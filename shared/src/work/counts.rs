@@ -2,9 +2,10 @@
 
 use crate::grammar::ParamId;
 use crate::work::heap::flat;
+use serde::{Deserialize, Serialize};
 
 /// The parameters that a shard touches.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Index {
     /// Sorted; the order of weights and counts of this shard.
     pub params: Vec<ParamId>,
@@ -20,7 +21,7 @@ impl Index {
 }
 
 /// Expected counts of a shard.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Expectation {
     /// Expected uses of the parameters in use (weight above zero), in the order of the shard's index; multiplicities counted.
     pub counts: Vec<f64>,

@@ -18,6 +18,7 @@ pub use super::state::{CountsError, ShardState, Sweeping};
 pub use super::weights::{RunsError, ShardWeights};
 use crate::models::decode::{Decode, Decoded};
 use crate::work::shard::Shard;
+use serde::{Deserialize, Serialize};
 
 /// A unit of work.
 #[derive(Clone, Debug)]
@@ -30,9 +31,9 @@ pub struct Task {
     pub work: Work,
 }
 
-/// Work on a shard.
-#[derive(Clone, Debug)]
-pub enum Work {
+/// Work on a shard. What many tasks share, and the state of the shard, are named by their content.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Work<S = Named<ShardState>, D = Named<Decode>, F = Named<Fit>> {
     /// Expected counts of constituents under the uniform grammar (sentences only) → [`Answer::Candidates`].
     Candidates(Lengths),
     /// Strings that sentences need and the lexicon lacks → [`Answer::Missing`].
@@ -49,19 +50,57 @@ pub enum Work {
     /// A tree drawn for every occurrence of every sentence → [`Answer::Sampled`].
     Sample(Sample),
     /// Inside–outside of one sentence after the other, each with the counts of all others → [`Answer::Collapsed`].
-    Collapse(Collapse),
+    Collapse(Collapse<S>),
     /// Sweeps of a Markov chain → [`Answer::Chained`].
-    Sweep(Sweeps),
+    Sweep(Sweeps<S>),
     /// Best analyses of sentences → [`Answer::Decoded`].
-    Decode(Named<Decode>),
+    Decode(D),
     /// Expected uses of split rules in trees → [`Answer::Annotated`].
-    Annotate(Annotate),
+    Annotate(Annotate<S>),
     /// Sentences fitted to logistic-normal priors → [`Answer::Fitted`].
-    Fit(Named<Fit>),
+    Fit(F),
+}
+
+/// Work as it travels: with the names of values in their place.
+pub type Request = Work<ContentHash, ContentHash, ContentHash>;
+
+impl Work {
+    /// The state of the shard that the work starts from, if it needs one.
+    pub fn shard_state(&self) -> Option<&Named<ShardState>> {
+        match self {
+            Work::Collapse(Collapse::Others { shard_state, .. })
+            | Work::Sweep(Sweeps { from: ChainFrom::ShardState(shard_state), .. })
+            | Work::Annotate(Annotate { pass: Pass::Others { shard_state, .. }, .. }) => Some(shard_state),
+            _ => None,
+        }
+    }
+}
+
+impl Request {
+    /// The work, with the values that these functions find by their names.
+    pub fn resolve<E>(
+        self,
+        state: impl FnOnce(ContentHash) -> Result<Named<ShardState>, E>,
+        decode: impl FnOnce(ContentHash) -> Result<Named<Decode>, E>,
+        fit: impl FnOnce(ContentHash) -> Result<Named<Fit>, E>,
+    ) -> Result<Work, E> {
+        Ok(match self {
+            Work::Candidates(lengths) => Work::Candidates(lengths),
+            Work::Cover => Work::Cover,
+            Work::Index => Work::Index,
+            Work::Expect { weights, losses } => Work::Expect { weights, losses },
+            Work::Sample(sample) => Work::Sample(sample),
+            Work::Collapse(collapse) => Work::Collapse(collapse.with_state(state)?),
+            Work::Sweep(sweeps) => Work::Sweep(sweeps.with_state(state)?),
+            Work::Decode(hash) => Work::Decode(decode(hash)?),
+            Work::Annotate(annotate) => Work::Annotate(annotate.with_state(state)?),
+            Work::Fit(hash) => Work::Fit(fit(hash)?),
+        })
+    }
 }
 
 /// Answers of workers.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Answer {
     /// Answer to [`Work::Candidates`].
     Candidates(Candidates),
@@ -86,6 +125,16 @@ pub enum Answer {
 }
 
 impl Answer {
+    /// The new state of the shard, if the answer has one.
+    pub fn shard_state(self) -> Option<ShardState> {
+        match self {
+            Answer::Collapsed(Collapsed { shard_state, .. })
+            | Answer::Chained(Chained { shard_state, .. }) => Some(shard_state),
+            Answer::Annotated(Annotated { shard_state, .. }) => shard_state,
+            _ => None,
+        }
+    }
+
     /// Bytes on the heap, but for what the shard carries, which stays.
     pub fn size(&self) -> usize {
         match self {

@@ -4,9 +4,10 @@
 //! and the places of the others, so that its size follows the strings in use; the answer has counts for the parameters in use alone.
 
 use crate::num::Wide;
+use serde::{Deserialize, Serialize};
 
 /// Weights in the order of a shard's index.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct ShardWeights {
     /// Lengths of runs in the order of the index: weights in use, zeros, weights in use, and so on. Only the first can be 0.
     runs: Vec<u32>,
@@ -48,14 +49,22 @@ impl ShardWeights {
     ///
     /// If the runs in use do not have as many weights as there are, a weight is zero, or a run after the first is empty.
     pub fn new(runs: Vec<u32>, in_use: Vec<Wide>) -> Result<ShardWeights, RunsError> {
+        let weights = ShardWeights { runs, in_use };
+        weights.check().map(|()| weights)
+    }
+
+    /// Checks runs and weights that were read.
+    ///
+    /// # Errors
+    ///
+    /// As [`ShardWeights::new`].
+    pub fn check(&self) -> Result<(), RunsError> {
+        let ShardWeights { runs, in_use } = self;
         let found = runs.iter().step_by(2).map(|&run| u64::from(run)).sum();
         let is_valid = found == in_use.len() as u64
             && !runs.iter().skip(1).any(|&run| run == 0)
             && !in_use.iter().any(|weight| weight.is_zero());
-        if !is_valid {
-            return Err(RunsError { found, expected: in_use.len() });
-        }
-        Ok(ShardWeights { runs, in_use })
+        if is_valid { Ok(()) } else { Err(RunsError { found, expected: in_use.len() }) }
     }
 
     /// Number of parameters, with those of weight zero.

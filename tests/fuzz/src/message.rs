@@ -1,17 +1,18 @@
-//! Messages and payloads of every kind: an accepted value is unchanged after a round trip, and a blob is accepted only under its
-//! own hash.
+//! Messages and payloads of every kind: an accepted value is unchanged after a round trip, and a blob has the hash of its bytes.
 
-use grammaton::grammar::Grammar;
-use grammaton::grammar::lexicon::Lexicon;
-use grammaton::models::decode::Decode;
+use grammaton::encoding::{decode, encode};
 use grammaton::work::lease::LeaseId;
-use grammaton::work::shard::Shard;
-use grammaton::work::task::{Answer, Fit, Named, Sample, ShardState, ShardWeights, Work};
+use grammaton::work::task::{Answer, ContentHash, Request};
 use prost::Message;
 use prost::bytes::Bytes;
-use proto::convert::blob::{self, Blob};
-use proto::convert::{Wire, lease};
+use proto::blob::{self, Blob};
+use proto::lease;
 use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// First bytes of blobs are these and the numbers of their kinds.
+const BLOBS: u8 = 10;
 
 /// Input: the first byte is the kind.
 pub fn run(data: &[u8]) {
@@ -21,16 +22,9 @@ pub fn run(data: &[u8]) {
         0 => envelope::<FromWorker>(bytes),
         1 => envelope::<FromCoordinator>(bytes),
         2 => names(bytes),
-        3 => payload::<Grammar>(bytes, |grammar| Some(Blob::Grammar(Named::new(grammar)))),
-        4 => payload::<Lexicon>(bytes, |lexicon| Some(Blob::Lexicon(Named::new(lexicon)))),
-        5 => payload::<Shard>(bytes, |shard| Some(Blob::Shard(Named::new(shard)))),
-        6 => payload::<Decode>(bytes, |decode| Some(Blob::Decode(Named::new(decode)))),
-        7 => payload::<ShardWeights>(bytes, |_| None),
-        8 => payload::<Answer>(bytes, |_| None),
-        9 => payload::<Sample>(bytes, |_| None),
-        10 => payload::<ShardState>(bytes, |shard_state| Some(Blob::ShardState(Named::new(shard_state)))),
-        11 => payload::<Fit>(bytes, |fit| Some(Blob::Fit(Named::new(fit)))),
-        _ => {}
+        3 => payload::<Request>(&bytes),
+        4 => payload::<Answer>(&bytes),
+        _ => blob(i32::from(kind.saturating_sub(BLOBS)), &bytes),
     }
 }
 
@@ -55,7 +49,6 @@ fn names(bytes: Bytes) {
             drop(blob::session_from_wire("welcome.session", &welcome.session))
         }
         from_coordinator::Message::Withdraw(withdraw) => drop(blob::lease_ids_from_wire(withdraw.leases)),
-        from_coordinator::Message::Blob(head) => drop(blob::hash_from_wire("blob.hash", &head.hash)),
         from_coordinator::Message::Lease(head) => {
             let _ = blob::lease_id_from_wire(head.id);
             let _ = blob::hash_from_wire("lease.shard", &head.shard);
@@ -64,19 +57,18 @@ fn names(bytes: Bytes) {
     }
 }
 
-fn payload<T: Wire>(bytes: Bytes, blob: impl Fn(T) -> Option<Blob>) {
-    let Ok(value) = T::from_bytes(bytes) else { return };
-    let written = value.to_bytes();
-    let again = T::from_bytes(written.clone()).unwrap_or_else(|error| panic!("{}: {error}", T::NAME));
-    assert_eq!(again.to_bytes(), written, "{}", T::NAME);
-    if let Some(blob) = blob(value) {
-        let kind = blob.kind() as i32;
-        let named = Blob::from_bytes(kind, blob.hash(), written.clone()).expect("it has this hash");
-        assert_eq!(named.hash(), blob.hash());
-        let mut other = blob.hash();
-        other.0[0] ^= 1;
-        assert!(Blob::from_bytes(kind, other, written).is_err());
-    }
+fn payload<T: Serialize + DeserializeOwned>(bytes: &[u8]) {
+    let Ok(value) = decode::<T>(bytes) else { return };
+    let written = encode(&value);
+    assert_eq!(encode(&decode::<T>(&written).expect("what was written is read")), written);
+}
+
+fn blob(kind: i32, bytes: &[u8]) {
+    let Ok(blob) = Blob::from_bytes(kind, bytes) else { return };
+    assert_eq!((blob.kind() as i32, blob.hash()), (kind, ContentHash::of(bytes)));
+    let written = blob.to_bytes();
+    let again = Blob::from_bytes(kind, &written).expect("what was written is read");
+    assert_eq!((again.to_bytes(), again.hash()), (written.clone(), ContentHash::of(&written)));
 }
 
 /// Values of each kind, and their messages.
@@ -86,15 +78,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     for example in crate::task::examples() {
         let (task, answer) = (&example.task, &example.answer);
         for blob in Blob::of_task(task) {
-            let kind = match blob {
-                Blob::Grammar(_) => 3,
-                Blob::Lexicon(_) => 4,
-                Blob::Shard(_) => 5,
-                Blob::Decode(_) => 6,
-                Blob::ShardState(_) => 10,
-                Blob::Fit(_) => 11,
-            };
-            seed(kind, &blob.to_bytes());
+            seed(BLOBS + blob.kind() as u8, &blob.to_bytes());
         }
         let id = LeaseId {
             batch: grammaton::work::lease::BatchId(1),
@@ -106,12 +90,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
             FromCoordinator { message: Some(from_coordinator::Message::Lease(head)) }.encode_to_vec();
         seed(1, &assigned);
         seed(2, &assigned);
-        match task.work {
-            Work::Expect { .. } => seed(7, &payload),
-            Work::Sample(_) => seed(9, &payload),
-            _ => {}
-        }
-        seed(8, &answer.to_bytes());
+        seed(3, &payload);
+        seed(4, &encode(answer));
         let (id, extent) = (Some(blob::lease_id_to_wire(id)), Some(proto::payload::extent(&payload)));
         let head = v1::AnswerHead { id, busy_micros: 7, extent, kept: None };
         let answered = FromWorker { message: Some(from_worker::Message::Answer(head)) }.encode_to_vec();

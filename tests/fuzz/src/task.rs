@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use grammaton::data::Sentence;
 use grammaton::data::eval::segmentation::score;
+use grammaton::encoding::{DecodeError, decode, encode};
 use grammaton::grammar::groups::Groups;
 use grammaton::grammar::lexicon::{Lexicon, StickStrings};
 use grammaton::grammar::{Grammar, StickId, SymbolId, syntax};
@@ -25,18 +26,16 @@ use grammaton::train::mixture::{Limit, Mixture};
 use grammaton::train::round::Totals;
 use grammaton::train::trainer::{self, Collect};
 use grammaton::work::engine::Engine;
-use grammaton::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use grammaton::work::shard::Shard;
 use grammaton::work::task::{
     Answer, Candidates, ChainFrom, Collapse, Collapsed, Expectation, Fit, Fitted, Language, Lengths, Named,
-    Sample, Sampled, ShardState, Sweeping, Sweeps, Task, Weighted, Work,
+    Request, Sample, Sampled, ShardState, Sweeping, Sweeps, Task, Weighted, Work,
 };
-use prost::Message;
 use prost::bytes::Bytes;
-use proto::convert::Wire;
-use proto::convert::blob::Blob;
-use proto::convert::{fits, lease};
-use proto::v1::LeaseHead;
+use proto::blob::Blob;
+use proto::check;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::parts;
 
@@ -46,24 +45,19 @@ const MAX_RULES: usize = 48;
 const MAX_SWEEPS: u32 = 4;
 const MAX_FIT_ROUNDS: u32 = 10;
 
-/// Input: a lease's head, its grammar, lexicon, shard, and the fourth blob that it may name, its payload, and an answer.
+/// Input: grammar, lexicon and shard of a task, the fourth blob that it may name, its work, and an answer.
 pub fn run(data: &[u8]) {
-    let [head, grammar, lexicon, shard, fourth, payload, answer] =
-        parts::split(data).map(Bytes::copy_from_slice);
-    let (Ok(head), Ok(grammar), Ok(lexicon), Ok(shard)) = (
-        LeaseHead::decode(head),
-        Grammar::from_bytes(grammar),
-        Lexicon::from_bytes(lexicon),
-        Shard::from_bytes(shard),
+    let [grammar, lexicon, shard, fourth, work, answer] = parts::split(data);
+    let (Ok(grammar), Ok(lexicon), Ok(shard), Ok(work)) = (
+        decode::<Grammar>(grammar),
+        decode::<Lexicon>(lexicon),
+        decode::<Shard>(shard),
+        decode::<Request>(work),
     ) else {
         return;
     };
-    let find = |field: &str, _: &[u8]| match field {
-        "lease.decode" => Ok(Blob::Decode(Named::new(Decode::from_bytes(fourth)?))),
-        "lease.fit" => Ok(Blob::Fit(Named::new(Fit::from_bytes(fourth)?))),
-        _ => Ok(Blob::ShardState(Named::new(ShardState::from_bytes(fourth)?))),
-    };
-    let Ok(work) = lease::work_from_wire(&head, payload, find) else { return };
+    // Whichever name the work has for it.
+    let Ok(work) = work.resolve(|_| named(fourth), |_| named(fourth), |_| named(fourth)) else { return };
     let (grammar, lexicon, shard) = (Named::new(grammar), Named::new(lexicon), Named::new(shard));
     let language = (!matches!(work, Work::Annotate(_))).then_some(Language { grammar, lexicon });
     let task = Task { language, shard, work };
@@ -72,24 +66,30 @@ pub fn run(data: &[u8]) {
     }
     // An error is allowed: a task with too many weights, which no coordinator assigns, fails on every worker.
     let Ok(own) = Engine::default().run(&task) else { return };
-    fits::answer(&task, &own).expect("an answer fits its task");
-    let again = Answer::from_bytes(own.to_bytes()).expect("what was written is read");
-    assert_eq!(again.to_bytes(), own.to_bytes());
+    check::answer(&task, &own).expect("an answer fits its task");
+    let again: Answer = decode(&encode(&own)).expect("what was written is read");
+    assert_eq!(encode(&again), encode(&own));
     work_with(&task, own);
-    if let Ok(hostile) = Answer::from_bytes(answer)
-        && fits::answer(&task, &hostile).is_ok()
+    if let Ok(hostile) = decode(answer)
+        && check::answer(&task, &hostile).is_ok()
     {
         work_with(&task, hostile);
     }
 }
 
+fn named<T: Serialize + DeserializeOwned>(bytes: &[u8]) -> Result<Named<T>, DecodeError> {
+    decode(bytes).map(Named::new)
+}
+
 /// Checks a task as a worker does.
 fn fits(task: &Task) -> bool {
-    let fits_language = |Language { grammar, lexicon }: &Language| {
-        fits::lexicon(&grammar.value, &lexicon.value).is_ok()
-            && fits::shard(&grammar.value, &lexicon.value, &task.shard.value).is_ok()
+    let parts = match &task.language {
+        None => check::trees(&task.shard.value),
+        Some(language) => check::grammar(&language.grammar.value)
+            .and_then(|()| check::lexicon(&language.grammar.value, &language.lexicon.value))
+            .and_then(|()| check::shard(language, &task.shard.value)),
     };
-    task.language.as_ref().is_none_or(fits_language) && fits::work(task).is_ok()
+    parts.is_ok() && check::work(task).is_ok()
 }
 
 fn is_small(task: &Task) -> bool {
@@ -266,7 +266,7 @@ fn pass_again(task: &Task, n_touched: usize, shard_state: ShardState) {
     let task = Task { work: Work::Collapse(others), ..task.clone() };
     assert!(fits(&task), "a state from an answer fits the next task");
     let again = Engine::default().run(&task).expect("what fits is passed over");
-    fits::answer(&task, &again).expect("an answer fits its task");
+    check::answer(&task, &again).expect("an answer fits its task");
 }
 
 /// Passes the state to the next lease; a state that does not match the shard is an error, not a panic.
@@ -276,7 +276,7 @@ fn sweep_again(task: &Task, shard_state: ShardState) {
     let task = Task { work: Work::Sweep(Sweeps { from, n: 1, ..sweeps.clone() }), ..task.clone() };
     assert!(fits(&task), "a state from an answer fits the next task");
     if let Ok(again) = Engine::default().run(&task) {
-        fits::answer(&task, &again).expect("an answer fits its task");
+        check::answer(&task, &again).expect("an answer fits its task");
     }
 }
 
@@ -484,13 +484,12 @@ fn dependencies() -> [Example; 2] {
 /// Encoded examples.
 pub fn seeds() -> Vec<Vec<u8>> {
     let seed = |Example { task, answer }: &Example| {
-        let id = LeaseId { batch: BatchId(1), task: TaskIndex(0), attempt: Attempt(1) };
-        let (head, payload) = lease::to_wire(id, task);
-        let mut blobs = Blob::of_task(task).into_iter().map(|blob| blob.to_bytes());
-        let mut blob = || blobs.next().unwrap_or_default();
-        let (grammar, lexicon, shard, fourth) = (blob(), blob(), blob(), blob());
-        let answer = answer.to_bytes();
-        parts::join(&[&head.encode_to_vec(), &grammar, &lexicon, &shard, &fourth, &payload, &answer])
+        let mut blobs: Vec<_> = Blob::of_task(task).into_iter().map(|blob| blob.to_bytes()).collect();
+        if task.language.is_none() {
+            blobs.splice(0..0, [Bytes::new(), Bytes::new()]);
+        }
+        blobs.resize(4, Bytes::new());
+        parts::join(&[&blobs[0], &blobs[1], &blobs[2], &blobs[3], &encode(&task.work), &encode(answer)])
     };
     examples().iter().map(seed).collect()
 }

@@ -10,6 +10,7 @@ use fleet::{
     Account, AccountId, Compute, Effort, Fleet, FleetConfig, FleetError, FleetEvent, FleetStatus, Handle,
     Inline, Listen, Map, MapReport, MemberState, Shards, Stage, Waiting, engine,
 };
+use grammaton::encoding::encode;
 use grammaton::grammar::SymbolId;
 use grammaton::grammar::groups::Groups;
 use grammaton::grammar::lexicon::{Lexicon, StickStrings, Strings};
@@ -26,7 +27,6 @@ use grammaton_tests::{
     Network, Process, binary, clock, echo, echo_at_once, echo_pass, echo_task, eventually,
 };
 use parking_lot::{Condvar, Mutex};
-use proto::convert::Wire as _;
 use proto::token::Token;
 use scheduler::{Cause, Failure, Fault};
 use worker::{RunError, WorkerConfig};
@@ -582,8 +582,8 @@ fn states_of_shards_stay_with_the_worker_that_computed_them() {
 }
 
 fn carried_bytes(task: &Task) -> u64 {
-    let shard_state = proto::convert::blob::shard_state(&task.work).expect("it carries something");
-    shard_state.value.to_bytes().len() as u64
+    let shard_state = task.work.shard_state().expect("it carries something");
+    encode(&*shard_state.value).len() as u64
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Breaches of the protocol by a worker. In the log and in the report of a batch, a breach is a line of text.
 
 use grammaton::work::lease::LeaseId;
-use proto::convert::WireError;
+use proto::check::Invalid;
 use proto::payload::PayloadError;
 
 /// A worker's breach of the protocol, which ends its connection.
@@ -12,13 +12,13 @@ pub(super) enum Breach {
     Order,
     /// An invalid field outside of the bytes of an answer.
     #[error(transparent)]
-    Field(#[from] WireError),
+    Field(#[from] Invalid),
     /// An answer whose bytes have the wrong number or the wrong checksum.
     #[error("answer {0}: {1}")]
     Payload(LeaseId, PayloadError),
     /// An answer whose bytes do not decode, or do not fit its task.
     #[error("answer {0}: {1}")]
-    Answer(LeaseId, WireError),
+    Answer(LeaseId, Invalid),
     /// An answer with more bytes than its head declares.
     #[error("answer {0}: more bytes than were declared")]
     TooLong(LeaseId),

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use grammaton::work::task::ContentHash;
 use parking_lot::{Mutex, MutexGuard};
 use prost::bytes::Bytes;
-use proto::convert::blob::Blob;
+use proto::blob::Blob;
 
 /// Cache of encoded blobs that all members need, so that a thousand members cost one encoding; the most recently used is last.
 ///

@@ -2,7 +2,8 @@
 
 use grammaton::work::lease::{InstanceId, LeaseId, SessionId, max_leases};
 use grammaton::work::task::ContentHash;
-use proto::convert::{WireError, blob};
+use proto::blob;
+use proto::check::Invalid;
 use proto::v1::{self, refusal};
 use proto::{MAX_HELD, MAX_NAME, MAX_SLOTS};
 
@@ -55,7 +56,7 @@ pub fn greet(hello: v1::Hello, own: SessionId) -> Result<Guest, Refused> {
             format!("hello.running: length {}, expected at most {}", running.len(), max_leases(slots));
         return Err(Refused(refusal::Reason::Malformed, detail));
     }
-    let malformed = |error: WireError| Refused(refusal::Reason::Malformed, error.to_string());
+    let malformed = |error: Invalid| Refused(refusal::Reason::Malformed, error.to_string());
     let running = blob::lease_ids_from_wire(running).map_err(malformed)?;
     if !running.is_empty() && blob::session_from_wire("hello.session", &session).map_err(malformed)? != own {
         let detail =
@@ -63,7 +64,7 @@ pub fn greet(hello: v1::Hello, own: SessionId) -> Result<Guest, Refused> {
         return Err(Refused(refusal::Reason::OtherSession, detail));
     }
     let entry = |held: v1::Held| Ok((blob::hash_from_wire("hello.held", &held.hash)?, held.size));
-    let held: Result<Vec<_>, WireError> = held.into_iter().map(entry).collect();
+    let held: Result<Vec<_>, Invalid> = held.into_iter().map(entry).collect();
     let held = held.map_err(malformed)?;
     let holds = held.iter().map(|&(hash, _)| hash).collect();
     let (name, blob_cache) = (printable(&name, 64), BlobCache::new(cache_bytes, held));

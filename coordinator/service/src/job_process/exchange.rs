@@ -6,6 +6,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
 use anyhow::{anyhow, bail};
+use grammaton::encoding::encode;
 use grammaton::stop::{Stop, Stopped};
 use grammaton::work::task::{Answer, ContentHash};
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -14,7 +15,6 @@ use rustc_hash::FxHashMap;
 
 use super::frames::Sender;
 use super::messages::{Reason, ToJob};
-use proto::convert::Wire;
 
 /// Bytes of answers that the process has not processed yet; one answer may exceed it.
 const WINDOW: usize = 32 << 20;
@@ -190,7 +190,7 @@ impl Exchange {
 
     /// Sends an answer, as soon as the process has processed enough of those before.
     pub fn answer(&self, at: usize, answer: &Answer) {
-        let bytes = answer.to_bytes();
+        let bytes = encode(answer);
         let mut state = self.state();
         while state.in_flight > 0 && state.in_flight + bytes.len() > WINDOW && !state.is_over {
             self.changed.wait(&mut state);

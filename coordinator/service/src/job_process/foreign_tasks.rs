@@ -6,14 +6,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anyhow::{Error, Result};
+use anyhow::{Result, ensure};
 use fleet::{Compute, Tasks};
 use grammaton::stop::Stop;
 use grammaton::work::task::{ContentHash, Task};
 use parking_lot::Mutex;
 use prost::Message;
-use proto::convert::blob::{Blob, hash_from_wire};
-use proto::convert::{WireError, lease};
+use proto::blob::Blob;
+use proto::lease;
 use proto::v1;
 use rustc_hash::FxHashMap;
 
@@ -51,15 +51,14 @@ impl Tasks for ForeignTasks {
             self.blobs.get_or_insert(hash, || {
                 let (kind, bytes) = self.job.blob(self.batch, at, hash)?;
                 let size = bytes.len();
-                Ok((Blob::from_bytes(kind, hash, bytes).map_err(Error::msg)?, size))
+                let blob = Blob::from_bytes(kind, &bytes)?;
+                ensure!(blob.hash() == hash, "a job's process sent another blob than was asked for");
+                Ok((blob, size))
             })
         };
         let blobs = hashes.into_iter().map(blob).collect::<Result<Vec<Blob>>>()?;
-        let find = |field: &'static str, hash: &[u8]| {
-            let hash = hash_from_wire(field, hash)?;
-            blobs.iter().find(|blob| blob.hash() == hash).ok_or(WireError::Missing { field })
-        };
-        lease::task_from_wire(&head, payload, find).map_err(Error::msg)
+        let find = |hash| blobs.iter().find(|blob| blob.hash() == hash);
+        Ok(lease::task_from_wire(&head, &payload, find)?)
     }
 
     /// The process of the job computes the task, within its limits.

@@ -17,8 +17,8 @@ use grammaton::work::task::{Answer, ContentHash, Task};
 use parking_lot::{Mutex, MutexGuard};
 use prost::Message;
 use prost::bytes::Bytes;
-use proto::convert::blob::Blob;
-use proto::convert::{Wire, lease};
+use proto::blob::Blob;
+use proto::{check, lease};
 use training::outcome::FleetUse;
 
 use super::frames::{self, Sender};
@@ -155,7 +155,7 @@ impl Map for ServiceFleet {
             match progress.recv().map_err(|_| FleetError::Stopped)? {
                 Progress::Answered(at, bytes) => {
                     let size = bytes.len();
-                    let answer = Answer::from_bytes(bytes).map_err(|error| {
+                    let answer = check::decoded("answer", &bytes).map_err(|error| {
                         let (task, detail) = (TaskIndex(at as u32), error.to_string());
                         let failure = Failure::Task { task, detail, lacks_memory: false };
                         FleetError::Batch { stage, failure, decisions: Vec::new() }

@@ -1,7 +1,7 @@
 //! Law: no answer of a worker makes the coordinator panic or run without end, whichever of its fields is altered. An altered answer is
 //! refused when it arrives, or the job ends with a result or an error.
 //!
-//! Answers are altered as messages, one field at a time, under every model and method.
+//! Answers are altered one field at a time, under every model and method.
 
 use std::collections::BTreeMap;
 use std::mem::discriminant;
@@ -10,11 +10,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use fleet::{Compute, Inline};
+use grammaton::encoding::encode;
+use grammaton::grammar::{ParamId, SymbolId};
+use grammaton::models::logistic_normal::{Moments, Part};
+use grammaton::models::sampler::state::Choice;
+use grammaton::models::sampler::{Hyper, Moves, State, Uses};
+use grammaton::models::tally::Analysis;
 use grammaton::work::engine::engine;
-use grammaton::work::task::{Answer, Task};
+use grammaton::work::task::{Answer, Expectation, Fitted, ShardState, StringCounts, Sweeping, Task};
 use parking_lot::Mutex;
-use proto::convert::{Wire as _, fits};
-use proto::v1;
+use proto::check;
 
 use super::group::Inputs;
 use super::laws::{all, folder, job, parse};
@@ -26,16 +31,16 @@ use crate::train::checkpoint::Checkpoints;
 /// Jobs that are run with accepted answers, for each field of each kind of answer of a model and method.
 const RUNS_PER_FIELD: usize = 2;
 
-/// A field of a message.
-enum Field<'m> {
-    Double(&'m mut f64),
-    Long(&'m mut u64),
-    Int(&'m mut u32),
-    Doubles(&'m mut Vec<f64>),
-    Floats(&'m mut Vec<f32>),
-    Longs(&'m mut Vec<u64>),
-    Ints(&'m mut Vec<u32>),
-    Texts(&'m mut Vec<String>),
+/// A field of an answer.
+enum Field<'a> {
+    Double(&'a mut f64),
+    Long(&'a mut u64),
+    Int(&'a mut u32),
+    Doubles(&'a mut Vec<f64>),
+    Floats(&'a mut Vec<f32>),
+    Longs(&'a mut Vec<u64>),
+    Ints(&'a mut Vec<u32>),
+    Texts(&'a mut Vec<String>),
 }
 
 /// Alters elements of a list, or the list itself. Returns whether alteration number `how` exists.
@@ -114,140 +119,201 @@ impl Field<'_> {
     }
 }
 
-/// Passes every field of a message to `visit`, with its name.
-fn fields(message: &mut v1::Answer, visit: &mut dyn FnMut(&str, Field<'_>)) {
-    use v1::answer::Answer as Of;
-    match message.answer.as_mut().expect("an answer was encoded") {
-        Of::Candidates(found) => {
+type Visit<'a> = &'a mut dyn FnMut(&str, Field<'_>);
+
+/// Passes every field of an answer to `visit`, with its name.
+fn fields(answer: &mut Answer, visit: Visit<'_>) {
+    match answer {
+        Answer::Candidates(found) => {
             for (name, counts) in [("counted", &mut found.counted), ("longer", &mut found.longer)] {
-                let Some(v1::StringCounts { symbols, strings, amounts }) = counts else { continue };
-                visit(&format!("{name}.symbols"), Field::Ints(symbols));
-                of_strings(&format!("{name}.strings"), strings, visit);
+                let StringCounts { symbols, strings, amounts } = counts;
+                list(&format!("{name}.symbols"), symbols, visit);
+                let mut rows: Vec<Vec<SymbolId>> = strings.iter().map(<[SymbolId]>::to_vec).collect();
+                lists(&format!("{name}.strings"), &mut rows, visit);
+                *strings = rows.iter().collect();
                 visit(&format!("{name}.amounts"), Field::Doubles(amounts));
             }
             visit("longest", Field::Int(&mut found.longest));
             visit("unparsable", Field::Ints(&mut found.unparsable));
         }
-        Of::Missing(found) => {
-            visit("symbols", Field::Ints(&mut found.symbols));
-            of_strings("strings", &mut found.strings, visit);
+        Answer::Missing(found) => {
+            let (mut symbols, mut strings): (Vec<_>, Vec<_>) = std::mem::take(found).into_iter().unzip();
+            list("symbols", &mut symbols, visit);
+            lists("strings", &mut strings, visit);
+            *found = symbols.into_iter().zip(strings).collect();
         }
-        Of::Index(found) => {
-            visit("params", Field::Ints(&mut found.params));
+        Answer::Index(found) => {
+            list("params", &mut found.params, visit);
             visit("unparsable", Field::Ints(&mut found.unparsable));
         }
-        Of::Expectation(found) => of_expectation(found, visit),
-        Of::Sampled(found) => {
+        Answer::Expectation(found) => of_expectation(found, visit),
+        Answer::Sampled(found) => {
             visit("counts", Field::Doubles(&mut found.counts));
-            of_strings("ends", &mut found.ends, visit);
-            visit("trees", Field::Texts(&mut found.trees));
-            visit("missing", Field::Ints(&mut found.missing));
+            of_analyses(&mut found.analyses, visit);
+            list("missing", &mut found.missing, visit);
         }
-        Of::Collapsed(found) => {
-            found.expectation.iter_mut().for_each(|expectation| of_expectation(expectation, visit));
+        Answer::Collapsed(found) => {
+            of_expectation(&mut found.expectation, visit);
             of_state(&mut found.shard_state, visit);
         }
-        Of::Chained(found) => {
+        Answer::Chained(found) => {
             visit("uses", Field::Ints(&mut found.uses));
             visit("log_seating", Field::Double(&mut found.log_seating));
-            for (name, moves) in
-                [("tree_moves", &mut found.tree_moves), ("label_moves", &mut found.label_moves)]
-            {
-                let Some(v1::Moves { proposed, accepted, changed }) = moves else { continue };
+            for (name, moves) in [("tree_moves", &mut found.trees), ("label_moves", &mut found.labels)] {
+                let Moves { proposed, accepted, changed } = moves;
                 for number in [proposed, accepted, changed] {
                     visit(name, Field::Long(number));
                 }
             }
-            if let Some(v1::UsedStrings { symbols, strings, customers, tables }) = &mut found.strings {
-                visit("strings.symbols", Field::Ints(symbols));
-                of_strings("strings", strings, visit);
-                visit("strings.customers", Field::Ints(customers));
-                visit("strings.tables", Field::Ints(tables));
+            let mut strings: Vec<_> = found.strings.iter().map(|uses| uses.string.clone()).collect();
+            lists("strings", &mut strings, visit);
+            let uses =
+                found.strings.iter().zip(strings).map(|(uses, string)| Uses { string, ..uses.clone() });
+            found.strings = uses.collect();
+            for (at, uses) in found.strings.iter_mut().enumerate().take(2) {
+                visit(&format!("strings.symbols[{at}]"), Field::Int(&mut uses.symbol.0));
+                visit(&format!("strings.customers[{at}]"), Field::Int(&mut uses.customers));
+                visit(&format!("strings.tables[{at}]"), Field::Int(&mut uses.tables));
             }
-            of_strings("ends", &mut found.ends, visit);
-            visit("trees", Field::Texts(&mut found.trees));
+            of_analyses(&mut found.analyses, visit);
             of_state(&mut found.shard_state, visit);
         }
-        Of::Decoded(found) => {
-            let last = found.sentences.len().saturating_sub(1);
-            let ends = found.sentences.iter_mut().enumerate().filter(|(at, _)| *at == 0 || *at == last);
-            for (_, sentence) in ends {
+        Answer::Decoded(found) => {
+            let last = found.len().saturating_sub(1);
+            for (_, sentence) in found.iter_mut().enumerate().filter(|(at, _)| *at == 0 || *at == last) {
                 visit("log_z", Field::Double(&mut sentence.log_z));
-                of_strings("segmentations", &mut sentence.segmentations, visit);
+                lists("segmentations", &mut sentence.segmentations, visit);
                 visit("trees", Field::Texts(&mut sentence.trees));
             }
         }
-        Of::Annotated(found) => {
-            visit("counts", Field::Doubles(&mut found.counts));
-            visit("log_z", Field::Double(&mut found.log_z));
-            of_state(&mut found.shard_state, visit);
+        Answer::Annotated(found) => {
+            visit("counts", Field::Doubles(&mut found.expectation.counts));
+            visit("log_z", Field::Double(&mut found.expectation.ln_z));
+            found.shard_state.iter_mut().for_each(|state| of_state(state, visit));
         }
-        Of::Fitted(found) => match found.fitted.as_mut().expect("it was encoded") {
-            v1::fitted::Fitted::Unbounded(sentence) => visit("unbounded", Field::Int(sentence)),
-            v1::fitted::Fitted::Statistics(found) => {
-                visit("sentences", Field::Long(&mut found.sentences));
-                visit("bound", Field::Double(&mut found.bound));
-                visit("rounds", Field::Long(&mut found.rounds));
-                visit("users", Field::Longs(&mut found.users));
-                visit("outcomes", Field::Ints(&mut found.outcomes));
-                visit("first", Field::Doubles(&mut found.first));
-                visit("second", Field::Doubles(&mut found.second));
-                visit("variance", Field::Doubles(&mut found.variance));
-                visit("part_bounds", Field::Doubles(&mut found.part_bounds));
-                visit("empty", Field::Longs(&mut found.empty));
+        Answer::Fitted(Fitted::Unbounded { sentence }) => visit("unbounded", Field::Int(sentence)),
+        Answer::Fitted(Fitted::Statistics(found)) => {
+            visit("sentences", Field::Long(&mut found.n_sentences));
+            visit("bound", Field::Double(&mut found.bound));
+            visit("rounds", Field::Long(&mut found.n_rounds));
+            for Moments { n_sentences, first, second, variance } in found.moments.iter_mut().take(2) {
+                visit("users", Field::Long(n_sentences));
+                visit("first", Field::Doubles(first));
+                visit("second", Field::Doubles(second));
+                visit("variance", Field::Doubles(variance));
             }
-        },
+            for Part { bound, n_empty } in found.parts.iter_mut().take(2) {
+                visit("part_bounds", Field::Double(bound));
+                visit("empty", Field::Long(n_empty));
+            }
+        }
     }
 }
 
-fn of_expectation(found: &mut v1::Expectation, visit: &mut dyn FnMut(&str, Field<'_>)) {
+/// An index or a number, as a field.
+trait Element: Clone {
+    fn get(&self) -> u32;
+    fn of(number: u32) -> Self;
+}
+
+macro_rules! element {
+    ($($id:ident),*) => {
+        $(impl Element for $id {
+            fn get(&self) -> u32 {
+                self.0
+            }
+            fn of(number: u32) -> $id {
+                $id(number)
+            }
+        })*
+    };
+}
+element!(SymbolId, ParamId);
+
+impl Element for u32 {
+    fn get(&self) -> u32 {
+        *self
+    }
+    fn of(number: u32) -> u32 {
+        number
+    }
+}
+
+fn list<T: Element>(name: &str, list: &mut Vec<T>, visit: Visit<'_>) {
+    let mut numbers: Vec<u32> = list.iter().map(T::get).collect();
+    visit(name, Field::Ints(&mut numbers));
+    *list = numbers.into_iter().map(T::of).collect();
+}
+
+/// The lengths of the lists, and their elements one after the other.
+fn lists<T: Element>(name: &str, lists: &mut Vec<Vec<T>>, visit: Visit<'_>) {
+    let mut lengths: Vec<u32> = lists.iter().map(|list| list.len() as u32).collect();
+    let mut all = lists.concat();
+    visit(&format!("{name}.lengths"), Field::Ints(&mut lengths));
+    list(name, &mut all, visit);
+    let mut rest = &all[..];
+    let cut = |length: u32| {
+        let (list, after) = rest.split_at(rest.len().min(length as usize));
+        rest = after;
+        list.to_vec()
+    };
+    *lists = lengths.into_iter().map(cut).collect();
+}
+
+fn of_expectation(found: &mut Expectation, visit: Visit<'_>) {
     visit("counts", Field::Doubles(&mut found.counts));
     visit("losses", Field::Doubles(&mut found.losses));
     visit("log_z", Field::Double(&mut found.log_z));
     visit("log_z_items", Field::Doubles(&mut found.log_z_items));
-    visit("missing", Field::Ints(&mut found.missing));
+    list("missing", &mut found.missing, visit);
 }
 
-fn of_strings(name: &str, strings: &mut Option<v1::Strings>, visit: &mut dyn FnMut(&str, Field<'_>)) {
-    let Some(v1::Strings { lengths, symbols }) = strings else { return };
-    visit(&format!("{name}.lengths"), Field::Ints(lengths));
-    visit(&format!("{name}.symbols"), Field::Ints(symbols));
+fn of_analyses(analyses: &mut Vec<Analysis>, visit: Visit<'_>) {
+    let (mut ends, mut trees): (Vec<_>, Vec<_>) =
+        std::mem::take(analyses).into_iter().map(|Analysis { ends, tree }| (ends, tree)).unzip();
+    lists("ends", &mut ends, visit);
+    visit("trees", Field::Texts(&mut trees));
+    *analyses = ends.into_iter().zip(trees).map(|(ends, tree)| Analysis { ends, tree }).collect();
 }
 
-fn of_state(state: &mut Option<v1::ShardState>, visit: &mut dyn FnMut(&str, Field<'_>)) {
-    use v1::shard_state::State;
-    match state.as_mut().and_then(|state| state.state.as_mut()) {
-        None => {}
-        Some(State::Counts(v1::ShardStateCounts { params, counts })) => {
-            of_strings("state.params", params, visit);
-            visit("state.counts", Field::Doubles(counts));
+fn of_state(state: &mut ShardState, visit: Visit<'_>) {
+    match state {
+        ShardState::Counts(counts) => {
+            let (mut params, mut uses): (Vec<Vec<u32>>, Vec<Vec<f64>>) =
+                std::mem::take(counts).into_iter().map(|counts| counts.into_iter().unzip()).unzip();
+            lists("state.params", &mut params, visit);
+            uses.iter_mut().take(2).for_each(|uses| visit("state.counts", Field::Doubles(uses)));
+            let pairs = |(params, uses): (Vec<u32>, Vec<f64>)| params.into_iter().zip(uses).collect();
+            *counts = params.into_iter().zip(uses).map(pairs).collect();
         }
-        Some(State::Trees(v1::ShardStateTrees { lengths, counts })) => {
-            visit("state.lengths", Field::Ints(lengths));
-            visit("state.counts", Field::Floats(counts));
+        ShardState::Latent(own) => {
+            own.trees.iter_mut().take(2).for_each(|counts| visit("state.counts", Field::Floats(counts)));
         }
-        Some(State::Chain(chain)) => of_chain(chain, visit),
-        Some(State::Sweeping(v1::ShardStateSweeping { chain, random_low, random_high, left })) => {
-            chain.iter_mut().for_each(|chain| of_chain(chain, visit));
-            visit("state.random", Field::Long(random_low));
-            visit("state.random", Field::Long(random_high));
+        ShardState::Chain(chain) => of_chain(chain, visit),
+        ShardState::Sweeping(Sweeping { state, random, left }) => {
+            of_chain(state, visit);
+            random.iter_mut().for_each(|random| visit("state.random", Field::Long(random)));
             visit("state.left", Field::Int(left));
         }
     }
 }
 
-fn of_chain(chain: &mut v1::ShardStateChain, visit: &mut dyn FnMut(&str, Field<'_>)) {
-    let v1::ShardStateChain { trees, symbols, labels, processes } = chain;
-    for (name, derivations) in [("state.trees", trees), ("state.labels", labels)] {
-        let Some(v1::Derivations { lengths, choices }) = derivations else { continue };
-        visit(name, Field::Ints(lengths));
-        visit(name, Field::Longs(choices));
+fn of_chain(State { trees, tables, hyper }: &mut State, visit: Visit<'_>) {
+    trees.iter_mut().take(2).for_each(|tree| choices("state.trees", tree, visit));
+    for table in tables.iter_mut().take(2) {
+        visit("state.symbols", Field::Int(&mut table.symbol.0));
+        choices("state.labels", &mut table.label, visit);
     }
-    visit("state.symbols", Field::Ints(symbols));
-    for v1::Process { discount, concentration } in processes {
+    for Hyper { discount, concentration } in hyper {
         visit("state.discount", Field::Double(discount));
         visit("state.concentration", Field::Double(concentration));
     }
+}
+
+fn choices(name: &str, choices: &mut Vec<Choice>, visit: Visit<'_>) {
+    let mut numbers: Vec<u64> = choices.iter().map(|&choice| choice.into()).collect();
+    visit(name, Field::Longs(&mut numbers));
+    *choices = numbers.into_iter().filter_map(|number| number.try_into().ok()).collect();
 }
 
 /// Alteration number `how` of field number `field`.
@@ -258,31 +324,30 @@ struct Alteration {
 }
 
 impl Alteration {
-    /// The name of the field and the altered message; `None` if the alteration does not exist.
-    fn of(self, answer: &Answer) -> Option<(String, v1::Answer)> {
-        let mut message = answer.to_wire();
+    /// The name of the field and the altered answer; `None` if the alteration does not exist.
+    fn of(self, answer: &Answer) -> Option<(String, Answer)> {
+        let mut answer = answer.clone();
         let (mut at, mut altered) = (0, None);
-        fields(&mut message, &mut |name, mut field| {
+        fields(&mut answer, &mut |name, mut field| {
             if at == self.field {
                 altered = field.alter(self.how).then(|| name.to_owned());
             }
             at += 1;
         });
-        Some((altered?, message))
+        Some((altered?, answer))
     }
 }
 
 fn n_fields(answer: &Answer) -> usize {
     let mut n = 0;
-    fields(&mut answer.to_wire(), &mut |_, _| n += 1);
+    fields(&mut answer.clone(), &mut |_, _| n += 1);
     n
 }
 
-/// The altered answer, as a coordinator receives it; `None` if it refuses it.
-fn received(task: &Task, message: v1::Answer) -> Option<Answer> {
-    use prost::Message as _;
-    let answer = Answer::from_bytes(message.encode_to_vec().into()).ok()?;
-    fits::answer(task, &answer).is_ok().then_some(answer)
+/// An answer, as a coordinator receives it; `None` if it refuses it.
+fn received(task: &Task, answer: &Answer) -> Option<Answer> {
+    let answer = check::decoded("answer", &encode(answer)).ok()?;
+    check::answer(task, &answer).is_ok().then_some(answer)
 }
 
 /// Runs a job with that fleet; its result or error.
@@ -347,8 +412,8 @@ fn altered_answers_neither_panic_nor_run_without_end() {
         let inputs = Inputs::load(&job).unwrap();
         let record = recorded(&job, &inputs);
         for (task, answer) in &record {
-            assert_eq!(fits::answer(task, answer), Ok(()), "an honest answer, {model:?} {estimator:?}");
-            assert_eq!(received(task, answer.to_wire()).as_ref(), Some(answer));
+            assert_eq!(check::answer(task, answer), Ok(()), "an honest answer, {model:?} {estimator:?}");
+            assert_eq!(received(task, answer).as_ref(), Some(answer));
         }
         let most = 20 * record.len() + 1000;
         let mut outcome = |name: &str, what: &str, run: &dyn Fn() -> Result<(), String>| {
@@ -382,9 +447,9 @@ fn altered_answers_neither_panic_nor_run_without_end() {
                     let mut accepted = Vec::new();
                     for how in 0.. {
                         let alteration = Alteration { field, how };
-                        let Some((name, message)) = alteration.of(answer) else { break };
+                        let Some((name, altered)) = alteration.of(answer) else { break };
                         tried.altered += 1;
-                        match received(task, message) {
+                        match received(task, &altered) {
                             None => tried.refused += 1,
                             Some(altered) if altered == *answer => {}
                             Some(altered) => accepted.push((name, alteration, altered)),
@@ -400,7 +465,7 @@ fn altered_answers_neither_panic_nor_run_without_end() {
                         });
                         outcome(&name, &format!("{alteration:?}, always"), &|| {
                             let alter =
-                                move |task: &Task, answer: &Answer| received(task, alteration.of(answer)?.1);
+                                move |task: &Task, answer: &Answer| received(task, &alteration.of(answer)?.1);
                             try_altered(&job, &inputs, (at, usize::MAX), most, answer, alter)
                         });
                     }
@@ -409,7 +474,7 @@ fn altered_answers_neither_panic_nor_run_without_end() {
                 let others = record.iter().filter(|(_, other)| discriminant(other) == discriminant(answer));
                 for (_, other) in others.filter(|(_, other)| other != answer).take(8) {
                     tried.altered += 1;
-                    match received(task, other.to_wire()) {
+                    match received(task, other) {
                         None => tried.refused += 1,
                         Some(other) => outcome("all", "exchanged", &|| {
                             let other = other.clone();

@@ -14,7 +14,6 @@ use grammaton::train::round::Ask;
 use grammaton::train::trainer::{Failure, Read, Shards};
 use grammaton::work::shard::Shard;
 use grammaton::work::task::{Answer, Language, Named, Task, Work};
-use proto::convert::blob;
 
 use super::spill::Stored;
 use scheduler::Needs;
@@ -123,7 +122,7 @@ impl Tasks for Round {
         let (run, shard) = self.asked[at];
         let AskOf { shards, ask, .. } = &self.asks[run];
         let shard_state = match ask {
-            Ask::Each(works) => blob::shard_state(&works[&shard]).map(|shard_state| shard_state.hash),
+            Ask::Each(works) => works[&shard].shard_state().map(|shard_state| shard_state.hash),
             Ask::Expect { .. } | Ask::Sample { .. } | Ask::Same(_) => None,
         };
         Needs { shard: shards[shard].shard.hash, shard_state }

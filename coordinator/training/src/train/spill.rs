@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use anyhow::{Context, Result, ensure};
-use bincode::config::legacy;
+use grammaton::encoding::{decode, encode};
 use grammaton::work::task::{ContentHash, Named};
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -84,8 +84,8 @@ impl SpillStore {
 
     /// Stores a value.
     pub fn keep<T: Serialize>(&self, value: T) -> Result<Stored<T>> {
-        let bytes = bincode::serde::encode_to_vec(&value, legacy()).context("a value does not serialise")?;
-        let hash = ContentHash(*blake3::hash(&bytes).as_bytes());
+        let bytes = encode(&value);
+        let hash = ContentHash::of(&bytes);
         let taken = self.room.fetch_update(Relaxed, Relaxed, |room| room.checked_sub(bytes.len()));
         if taken.is_ok() {
             return Ok(Stored { hash, storage: Storage::Memory(Arc::new(value)) });
@@ -134,9 +134,8 @@ impl<T: DeserializeOwned> Stored<T> {
                 let path = files.path(self.hash);
                 let damaged = || format!("{}: cannot be read again; start once more", path.display());
                 let bytes = fs::read(&path).with_context(damaged)?;
-                ensure!(blake3::hash(&bytes).as_bytes() == &self.hash.0, "{}", damaged());
-                let (value, _) = bincode::serde::decode_from_slice(&bytes, legacy()).with_context(damaged)?;
-                Ok(Arc::new(value))
+                ensure!(ContentHash::of(&bytes) == self.hash, "{}", damaged());
+                Ok(Arc::new(decode(&bytes).with_context(damaged)?))
             }
         }
     }
@@ -164,7 +163,7 @@ mod tests {
     #[test]
     fn spilled_values_are_found_by_content_and_removed_with_the_store() {
         let dir = tempfile::tempdir().unwrap();
-        let spill = SpillStore::with_room(dir.path(), 40);
+        let spill = SpillStore::with_room(dir.path(), 10);
         let value = vec![(3u32, "abc".to_owned())];
         let held = spill.keep(value.clone()).unwrap();
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);

@@ -133,8 +133,18 @@ impl Component {
     }
 }
 
+/// The lists of a component without names of fields, as they travel: name, roots, longest arc, heads, children and sides that are forbidden,
+/// phrases.
+type Lists = (String, Vec<String>, Option<u32>, Vec<(Vec<String>, Vec<String>, Option<Side>)>, Vec<String>);
+
 impl Serialize for Component {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if !serializer.is_human_readable() {
+            let Component { name, roots, longest_arc, forbid, phrases } = self.clone();
+            let forbid = forbid.into_iter().map(|arcs| (arcs.head, arcs.child, arcs.side)).collect();
+            let lists: Lists = (name, roots, longest_arc, forbid, phrases);
+            return lists.serialize(serializer);
+        }
         match Component::built_in(&self.name) {
             Some(built_in) if built_in == *self => serializer.serialize_str(&self.name),
             _ => Component::serialize(self, serializer),
@@ -144,6 +154,12 @@ impl Serialize for Component {
 
 impl<'de> Deserialize<'de> for Component {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Component, D::Error> {
+        if !deserializer.is_human_readable() {
+            let (name, roots, longest_arc, forbid, phrases) = Lists::deserialize(deserializer)?;
+            let arcs = |(head, child, side)| ArcClass { head, child, side };
+            let forbid = forbid.into_iter().map(arcs).collect();
+            return Ok(Component { name, roots, longest_arc, forbid, phrases });
+        }
         deserializer.deserialize_any(NameOrTable)
     }
 }

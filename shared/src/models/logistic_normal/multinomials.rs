@@ -10,11 +10,8 @@ use crate::grammar::ParamId;
 use crate::grammar::groups::Groups;
 use crate::grammar::lexicon::Lexicon;
 use crate::grammar::{Grammar, SymbolId};
-use crate::limits::MAX_COVARIANCES;
+use crate::limits::{MAX_COVARIANCES, MAX_OUTCOMES};
 use crate::num::Wide;
-
-/// Most outcomes of a multinomial: its covariance is factored once a round, in n³/6 products.
-pub const MAX_OUTCOMES: usize = 2048;
 
 /// Map between parameters and outcomes of multinomials.
 #[derive(Clone, PartialEq, Eq, Debug)]

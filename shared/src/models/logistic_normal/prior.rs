@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::limits::is_count;
+use crate::limits::{MAX_OUTCOMES, is_count};
 use crate::num::special::{exp, ln};
 
 use crate::num::cholesky::Cholesky;
@@ -25,6 +25,12 @@ pub struct Prior {
 /// Why numbers are not a prior.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum PriorError {
+    /// More outcomes than a multinomial with a prior may have.
+    #[error("{found} outcomes, expected at most {MAX_OUTCOMES}")]
+    Outcomes {
+        /// Number of outcomes.
+        found: usize,
+    },
     /// The prior has another shape.
     #[error("a covariance of {found} numbers, expected {n} · {n} for a multinomial of {n} outcomes")]
     Shape {
@@ -175,6 +181,9 @@ impl TryFrom<Plain> for Prior {
     type Error = PriorError;
 
     fn try_from(plain: Plain) -> Result<Prior, PriorError> {
+        if plain.mean.len() > MAX_OUTCOMES {
+            return Err(PriorError::Outcomes { found: plain.mean.len() });
+        }
         let prior = Prior::new(plain.mean, plain.covariance.clone())?;
         let bits = |numbers: &[f64]| numbers.iter().map(|number| number.to_bits()).collect::<Vec<_>>();
         if bits(&prior.covariance) == bits(&plain.covariance) { Ok(prior) } else { Err(PriorError::Foreign) }

@@ -4,6 +4,7 @@ use crate::grammar::Grammar;
 use crate::grammar::groups::{Estimate, Groups};
 use crate::grammar::lexicon::Lexicon;
 use crate::num::special::{ln, ln_gamma};
+use serde::{Deserialize, Serialize};
 
 /// Dirichlet priors over the multinomials of a grammar.
 #[derive(Clone, PartialEq, Debug)]
@@ -37,7 +38,7 @@ impl Prior {
 
 /// Prior of the discount and the concentration of every process: a discount is uniform in (0, 1), a concentration
 /// Gamma(shape, scale).
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct HyperPrior {
     /// Shape of the Gamma distribution, > 0.
     pub shape: f64,

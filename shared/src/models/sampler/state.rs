@@ -7,6 +7,8 @@
 //! Invariant: a table comes after those that its label sits at, and tables are numbered in the order in which the trees first
 //! come to them; so equal states have equal forms.
 
+use std::num::TryFromIntError;
+
 use serde::{Deserialize, Serialize};
 
 use super::items::Items;
@@ -19,11 +21,31 @@ use crate::stop::checked;
 
 /// A choice of a leftmost derivation.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(into = "u64", try_from = "u64")]
 pub enum Choice {
     /// Rewrites a nonterminal.
     Param(ParamId),
     /// Seats an adapted nonterminal.
     Table(TableId),
+}
+
+/// One number, 2p for parameter p and 2t + 1 for table t, so that most choices are a byte or three.
+impl From<Choice> for u64 {
+    fn from(choice: Choice) -> u64 {
+        match choice {
+            Choice::Param(param) => 2 * u64::from(param.0),
+            Choice::Table(table) => 2 * u64::from(table.0) + 1,
+        }
+    }
+}
+
+impl TryFrom<u64> for Choice {
+    type Error = TryFromIntError;
+
+    fn try_from(number: u64) -> Result<Choice, TryFromIntError> {
+        let id = u32::try_from(number / 2)?;
+        Ok(if number.is_multiple_of(2) { Choice::Param(ParamId(id)) } else { Choice::Table(TableId(id)) })
+    }
 }
 
 /// A table, of whichever adapted nonterminal.

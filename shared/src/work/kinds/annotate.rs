@@ -7,22 +7,23 @@ use crate::work::content::Named;
 use crate::work::heap::flat;
 use crate::work::shard::Shard;
 use crate::work::state::ShardState;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 use crate::work::error::ComputeError;
 
 /// A pass over trees whose labels have latent subtypes ([`crate::models::latent`]).
-#[derive(Clone, Debug)]
-pub struct Annotate {
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Annotate<S = Named<ShardState>> {
     /// Subtypes of every label but the root, at most [`latent::layout::MAX_SUBTYPES`].
     pub n_subtypes: usize,
     /// The pass.
-    pub pass: Pass,
+    pub pass: Pass<S>,
 }
 
 /// Parameters for reading trees.
-#[derive(Clone, Debug)]
-pub enum Pass {
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Pass<S = Named<ShardState>> {
     /// Expected counts, given weights.
     Expect {
         /// Weights of all split rules.
@@ -40,12 +41,26 @@ pub enum Pass {
         /// The prior's count of every entry.
         alpha: f64,
         /// The state in the shard's last answer.
-        shard_state: Named<ShardState>,
+        shard_state: S,
     },
 }
 
+impl<S> Annotate<S> {
+    /// The same pass, with the state that `find` returns for its own.
+    pub(crate) fn with_state<T, E>(self, find: impl FnOnce(S) -> Result<T, E>) -> Result<Annotate<T>, E> {
+        let pass = match self.pass {
+            Pass::Expect { weights } => Pass::Expect { weights },
+            Pass::Begin { weights } => Pass::Begin { weights },
+            Pass::Others { totals, alpha, shard_state } => {
+                Pass::Others { totals, alpha, shard_state: find(shard_state)? }
+            }
+        };
+        Ok(Annotate { n_subtypes: self.n_subtypes, pass })
+    }
+}
+
 /// Expected uses of split rules in a shard of trees.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Annotated {
     /// Expectation of the shard.
     pub expectation: latent::Expectation,

@@ -11,6 +11,7 @@ mod constituents;
 mod substrings;
 
 use constituents::Constituents;
+use serde::{Deserialize, Serialize};
 use substrings::Substrings;
 
 use crate::forest::binary::Adapted;
@@ -25,7 +26,7 @@ use crate::work::error::ComputeError;
 use crate::work::heap::flat;
 
 /// The strings that a pass counts.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Lengths {
     /// Symbols of the longest constituent of an adapted nonterminal, in sentences that can be derived with these.
     pub max_length: u32,
@@ -37,7 +38,7 @@ pub struct Lengths {
 }
 
 /// Strings of a shard of sentences that could be on a stick.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Candidates {
     /// Expected numbers of constituents over the shard, multiplicities counted.
     pub counted: StringCounts,
@@ -51,7 +52,7 @@ pub struct Candidates {
 }
 
 /// A number for each of some strings of adapted nonterminals.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct StringCounts {
     /// Adapted nonterminals. `[n]`
     pub symbols: Vec<SymbolId>,

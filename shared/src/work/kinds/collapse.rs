@@ -19,10 +19,11 @@ use crate::work::context::built::BuiltShard;
 use crate::work::counts::Expectation;
 use crate::work::error::ComputeError;
 use crate::work::state::ShardState;
+use serde::{Deserialize, Serialize};
 
 /// A pass of collapsed variational Bayes (Wang & Blunsom 2013, §3.2).
-#[derive(Clone, Debug)]
-pub enum Collapse {
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Collapse<S = Named<ShardState>> {
     /// The first one, in which all sentences are read with the same weights.
     Start {
         /// Weights by the shard's index.
@@ -37,12 +38,24 @@ pub enum Collapse {
         /// Weights are taken to the power 1/temperature.
         temperature: f64,
         /// The state in the shard's last answer.
-        shard_state: Named<ShardState>,
+        shard_state: S,
     },
 }
 
+impl<S> Collapse<S> {
+    /// The same pass, with the state that `find` returns for its own.
+    pub(crate) fn with_state<T, E>(self, find: impl FnOnce(S) -> Result<T, E>) -> Result<Collapse<T>, E> {
+        Ok(match self {
+            Collapse::Start { weights } => Collapse::Start { weights },
+            Collapse::Others { pseudo, sums, temperature, shard_state } => {
+                Collapse::Others { pseudo, sums, temperature, shard_state: find(shard_state)? }
+            }
+        })
+    }
+}
+
 /// Expected counts of a shard, and of each of its sentences.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Collapsed {
     /// Expectation of the shard, without losses.
     pub expectation: Expectation,

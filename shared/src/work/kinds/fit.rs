@@ -51,7 +51,7 @@ impl Fit {
 }
 
 /// Statistics of a shard's sentences for their priors.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Fitted {
     /// Sums over those that have a derivation.
     Statistics(Statistics),

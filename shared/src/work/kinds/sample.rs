@@ -3,6 +3,7 @@
 //! Sentence by sentence, in order, and for each of its occurrences, from one stream. Without trees to return, folded forests do
 //! as well: what is folded is no choice.
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 
@@ -28,7 +29,7 @@ use crate::work::error::ComputeError;
 use crate::work::heap::{flat, rows};
 
 /// Draws trees from their distribution under the weights (Johnson, Griffiths & Goldwater 2007, §4).
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Sample {
     /// Weights by the shard's index.
     pub weights: Vec<Wide>,
@@ -39,7 +40,7 @@ pub struct Sample {
 }
 
 /// Trees drawn for the sentences of a shard.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Sampled {
     /// Uses in the trees, in the order of the shard's index.
     pub counts: Vec<f64>,

@@ -7,6 +7,7 @@
 
 use rand_pcg::Pcg64Mcg;
 use rand_pcg::rand_core::SeedableRng;
+use serde::{Deserialize, Serialize};
 
 use crate::forest::Prepared;
 use crate::grammar::SymbolId;
@@ -25,10 +26,10 @@ use crate::work::state::{ShardState, Sweeping};
 use std::sync::Arc;
 
 /// Sweeps of a Markov chain over the trees of a shard ([`crate::models::sampler`]).
-#[derive(Clone, Debug)]
-pub struct Sweeps {
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Sweeps<S = Named<ShardState>> {
     /// Start of the sweeps.
-    pub from: ChainFrom,
+    pub from: ChainFrom<S>,
     /// Number of sweeps of the round that are left.
     pub n: u32,
     /// Settings of each sweep.
@@ -42,8 +43,8 @@ pub struct Sweeps {
 }
 
 /// Starts of sweeps.
-#[derive(Clone, Debug)]
-pub enum ChainFrom {
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum ChainFrom<S = Named<ShardState>> {
     /// No state: trees are drawn from the prior.
     Start {
         /// Whether each is drawn given those before it.
@@ -59,11 +60,24 @@ pub enum ChainFrom {
         hyper: sampler::Hyper,
     },
     /// The state in the shard's last answer.
-    ShardState(Named<ShardState>),
+    ShardState(S),
+}
+
+impl<S> Sweeps<S> {
+    /// The same sweeps, from the state that `find` returns for their own.
+    pub(crate) fn with_state<T, E>(self, find: impl FnOnce(S) -> Result<T, E>) -> Result<Sweeps<T>, E> {
+        let Sweeps { from, n, settings, pseudo, stream, keep } = self;
+        let from = match from {
+            ChainFrom::Start { incremental, hyper } => ChainFrom::Start { incremental, hyper },
+            ChainFrom::Trees { trees, hyper } => ChainFrom::Trees { trees, hyper },
+            ChainFrom::ShardState(state) => ChainFrom::ShardState(find(state)?),
+        };
+        Ok(Sweeps { from, n, settings, pseudo, stream, keep })
+    }
 }
 
 /// Result of sweeps: the state of a Markov chain, and its samples.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Chained {
     /// Uses of every parameter, `[n_params]`, each subtree of a table counted once.
     pub uses: Vec<u32>,

@@ -9,13 +9,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use grammaton::encoding::encode;
 use grammaton::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use grammaton::work::task::{Answer, Task};
 use prost::Message as _;
 use prost::bytes::Bytes;
-use proto::convert::blob::{self, Blob};
-use proto::convert::{Wire, WireError, fits, lease};
+use proto::blob::{self, Blob};
+use proto::check::{self, Invalid};
 use proto::cpu_time;
+use proto::lease;
 use proto::payload::{self, Assembly, MAX_PAYLOAD, Progress as Payload};
 use proto::v1::{self, FromCoordinator, FromWorker, from_coordinator, from_worker};
 use serde::Serialize;
@@ -280,13 +282,10 @@ fn assigned(id: LeaseId, task: &Task) -> TaskFound {
     let ((head, payload), encode) = timed(|| lease::to_wire(id, task));
     let bytes = bytes_down(from_coordinator::Message::Lease(head.clone()), &payload);
     let blobs = Blob::of_task(task);
-    let find = |field, hash: &[u8]| {
-        let found = blobs.iter().find(|blob| blob.hash().0 == hash);
-        found.cloned().ok_or(WireError::Missing { field })
-    };
+    let find = |hash| blobs.iter().find(|blob| blob.hash() == hash);
     let begun = clock::instant();
     // Only the time matters: the value was just encoded, so it can be decoded.
-    let _ = arrived(head.extent.clone(), payload).map(|payload| lease::work_from_wire(&head, payload, find));
+    let _ = arrived(head.extent.clone(), payload).map(|payload| lease::task_from_wire(&head, &payload, find));
     let handling = begun.elapsed();
     let (mut shard, mut shard_state) = (Message::default(), None);
     for blob in &blobs {
@@ -300,8 +299,8 @@ fn assigned(id: LeaseId, task: &Task) -> TaskFound {
 }
 
 /// Encodes an answer as a worker does, and decodes it as the coordinator does; returns the decoded answer.
-fn returned(id: LeaseId, task: &Task, answer: &Answer, found: &mut TaskFound) -> Result<Answer, WireError> {
-    let (payload, encode) = timed(|| answer.to_bytes());
+fn returned(id: LeaseId, task: &Task, answer: &Answer, found: &mut TaskFound) -> Result<Answer, Invalid> {
+    let (payload, encode) = timed(|| Bytes::from(encode(answer)));
     let (extent, sum) = timed(|| Some(payload::extent(&payload)));
     found.handling += encode + sum;
     let (id, declared) = (Some(blob::lease_id_to_wire(id)), extent.clone());
@@ -309,8 +308,8 @@ fn returned(id: LeaseId, task: &Task, answer: &Answer, found: &mut TaskFound) ->
     let head = v1::AnswerHead { id, busy_micros, extent: declared, kept: None };
     found.answer_bytes = bytes_up(from_worker::Message::Answer(head), &payload);
     let decode = || {
-        let answer = Answer::from_bytes(arrived(extent, payload)?)?;
-        fits::answer(task, &answer)?;
+        let answer = check::decoded("answer", &arrived(extent, payload)?)?;
+        check::answer(task, &answer)?;
         Ok(answer)
     };
     let (answer, decode) = timed(decode);
@@ -319,7 +318,7 @@ fn returned(id: LeaseId, task: &Task, answer: &Answer, found: &mut TaskFound) ->
 }
 
 /// Assembles and checks the payload from its pieces.
-fn arrived(extent: Option<v1::Extent>, payload: Bytes) -> Result<Bytes, WireError> {
+fn arrived(extent: Option<v1::Extent>, payload: Bytes) -> Result<Bytes, Invalid> {
     let mut progress = Assembly::begin(extent, MAX_PAYLOAD);
     for piece in payload::pieces(payload) {
         if let Ok(Payload::Partial(assembly)) = progress {
@@ -328,7 +327,7 @@ fn arrived(extent: Option<v1::Extent>, payload: Bytes) -> Result<Bytes, WireErro
     }
     match progress {
         Ok(Payload::Whole(bytes)) => Ok(bytes),
-        _ => Err(WireError::Missing { field: "payload" }),
+        _ => Err(Invalid::Missing { field: "payload" }),
     }
 }
 
@@ -339,7 +338,7 @@ fn message(blob: &Blob) -> Message {
         (Some(payload::extent(&payload)), payload)
     };
     let ((extent, payload), encode) = timed(encode);
-    let head = v1::BlobHead { kind: blob.kind() as i32, hash: blob::hash_to_wire(blob.hash()), extent };
+    let head = v1::BlobHead { kind: blob.kind() as i32, extent };
     Message { bytes: bytes_down(from_coordinator::Message::Blob(head), &payload), encode }
 }
 

@@ -6,7 +6,7 @@ use grammaton::work::shard::Shard;
 
 use super::items::{Items, sentences};
 
-/// Bytes of tags and lengths around the fields of a message.
+/// Bytes of tags and lengths around the parts of a value.
 pub const ENVELOPE: u64 = 128;
 /// Bytes of an index or a length, at most.
 pub const VARINT: u64 = 5;
@@ -14,8 +14,8 @@ pub const VARINT: u64 = 5;
 pub const DOUBLE: u64 = 8;
 /// Bytes of a number in single precision.
 pub const FLOAT: u64 = 4;
-/// Bytes of an exponent, at most.
-pub const EXPONENT: u64 = 10;
+/// Bytes of a number of 64 bits, at most.
+pub const LONG: u64 = 9;
 
 pub fn sum(sizes: impl Iterator<Item = u64>) -> u64 {
     sizes.fold(0, u64::saturating_add)

@@ -6,7 +6,7 @@ use grammaton::grammar::lexicon::Lexicon;
 use grammaton::work::shard::Shard;
 use grammaton::work::task::{Language, Task};
 
-use super::WireError;
+use super::Invalid;
 
 /// The sentences or strings of a task, and what they are computed with.
 pub struct Items<'t> {
@@ -17,8 +17,8 @@ pub struct Items<'t> {
 
 impl<'t> Items<'t> {
     /// The items of a task that is not on trees.
-    pub fn of(task: &'t Task) -> Result<Items<'t>, WireError> {
-        let language = task.language.as_ref().ok_or(WireError::Missing { field: "lease.grammar" })?;
+    pub fn of(task: &'t Task) -> Result<Items<'t>, Invalid> {
+        let language = task.language.as_ref().ok_or(Invalid::Missing { field: "lease.grammar" })?;
         let Language { grammar, lexicon } = language;
         Ok(Items { grammar: &grammar.value, lexicon: &lexicon.value, shard: &task.shard.value })
     }

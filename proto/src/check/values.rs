@@ -10,25 +10,25 @@ use grammaton::work::shard::Shard;
 
 use super::items::{Items, sentences};
 use super::sizes::{item_lengths, n_nodes, of_occurrences, sum};
-use super::{WireError, ascending, in_range, numbers};
+use super::{Invalid, ascending, in_range, numbers};
 
-pub fn at_most(field: &'static str, found: u64, expected: u64) -> Result<(), WireError> {
-    if found <= expected { Ok(()) } else { Err(WireError::Excess { field, found, expected }) }
+pub fn at_most(field: &'static str, found: u64, expected: u64) -> Result<(), Invalid> {
+    if found <= expected { Ok(()) } else { Err(Invalid::Excess { field, found, expected }) }
 }
 
-pub fn adapted(field: &'static str, at: usize, grammar: &Grammar, symbol: SymbolId) -> Result<(), WireError> {
+pub fn adapted(field: &'static str, at: usize, grammar: &Grammar, symbol: SymbolId) -> Result<(), Invalid> {
     if grammar.is_adapted(symbol) {
         return Ok(());
     }
     let (found, end) = (i64::from(symbol.0), u64::from(grammar.n_nonterminals));
-    Err(WireError::Range { field, at, found, start: 0, end })
+    Err(Invalid::Range { field, at, found, start: 0, end })
 }
 
 pub fn nonterminals<'a>(
     field: &'static str,
     grammar: &Grammar,
     symbols: impl IntoIterator<Item = &'a SymbolId>,
-) -> Result<(), WireError> {
+) -> Result<(), Invalid> {
     let nonterminals = 0..u64::from(grammar.n_nonterminals);
     in_range(field, symbols.into_iter().map(|symbol| symbol.0), nonterminals)
 }
@@ -37,9 +37,20 @@ pub fn terminals<'a>(
     field: &'static str,
     grammar: &Grammar,
     symbols: impl IntoIterator<Item = &'a SymbolId>,
-) -> Result<(), WireError> {
+) -> Result<(), Invalid> {
     let terminals = u64::from(grammar.n_nonterminals)..grammar.symbols.len() as u64;
     in_range(field, symbols.into_iter().map(|symbol| symbol.0), terminals)
+}
+
+/// Checks that no string is empty.
+pub fn nonempty<'a>(
+    field: &'static str,
+    mut strings: impl Iterator<Item = &'a [SymbolId]>,
+) -> Result<(), Invalid> {
+    match strings.position(<[SymbolId]>::is_empty) {
+        None => Ok(()),
+        Some(at) => Err(Invalid::Empty { field, at }),
+    }
 }
 
 /// Checks that segments are not empty, and that the last one ends where the sentence ends.
@@ -47,7 +58,7 @@ pub fn whole<'a>(
     field: &'static str,
     ends: impl IntoIterator<Item = &'a Vec<u32>>,
     length: usize,
-) -> Result<(), WireError> {
+) -> Result<(), Invalid> {
     let length = length as u64;
     for ends in ends {
         in_range(field, ends.last().or(Some(&0)).copied(), length..length + 1)?;
@@ -64,7 +75,7 @@ pub fn substrings<'a>(
     field: &'static str,
     shard: &Shard,
     strings: impl Iterator<Item = &'a [SymbolId]> + Clone,
-) -> Result<(), WireError> {
+) -> Result<(), Invalid> {
     let mut missing: BTreeMap<usize, BTreeSet<&[SymbolId]>> = BTreeMap::new();
     for string in strings.clone() {
         missing.entry(string.len()).or_default().insert(string);
@@ -81,7 +92,7 @@ pub fn substrings<'a>(
         .position(|string| missing.get(&string.len()).is_some_and(|left| left.contains(string)))
     {
         None => Ok(()),
-        Some(at) => Err(WireError::Foreign { field, at }),
+        Some(at) => Err(Invalid::Foreign { field, at }),
     }
 }
 
@@ -91,14 +102,15 @@ pub fn missing(
     task: &Items<'_>,
     n_zero: u64,
     params: &[ParamId],
-) -> Result<(), WireError> {
+) -> Result<(), Invalid> {
     at_most(field, params.len() as u64, n_zero)?;
+    ascending(field, params)?;
     // The constant parameter is never missing.
     in_range(field, params.iter().map(|param| param.0), 1..task.lexicon.space(task.grammar).n_params() as u64)
 }
 
 /// Checks that no parameter has more uses than derivations of the items can have nodes.
-pub fn uses(field: &'static str, task: &Items<'_>, counts: &[f64]) -> Result<(), WireError> {
+pub fn uses(field: &'static str, task: &Items<'_>, counts: &[f64]) -> Result<(), Invalid> {
     // Binary nodes of long rules, and the rounding of sums, are within a factor of two.
     let most = 2.0 * most_nodes(task) as f64;
     numbers(field, counts, "that is not negative, and at most the uses that the shard can have", |count| {
@@ -118,7 +130,7 @@ impl<'t> Trees<'t> {
     }
 
     /// Reads a tree, which has to derive `tokens`; also returns its number of inner nodes.
-    pub fn read(&self, text: &str, tokens: &[SymbolId]) -> Result<(Tree, u64), WireError> {
+    pub fn read(&self, text: &str, tokens: &[SymbolId]) -> Result<(Tree, u64), Invalid> {
         let tree = self.over(text, tokens)?;
         let mut n_nodes = 0;
         self.derivations.each(&tree, |_| n_nodes += 1).map_err(wrong)?;
@@ -126,14 +138,14 @@ impl<'t> Trees<'t> {
     }
 
     /// Reads a tree of dependencies over `tokens`, whose rules need not be those of the grammar.
-    pub fn read_dependencies(&self, text: &str, tokens: &[SymbolId]) -> Result<Tree, WireError> {
+    pub fn read_dependencies(&self, text: &str, tokens: &[SymbolId]) -> Result<Tree, Invalid> {
         let tree = self.over(text, tokens)?;
         nouns::heads(&tree).map_err(wrong)?;
         Ok(tree)
     }
 
     /// Reads a tree in which the start symbol has `tokens` for children: that of a sentence without a derivation.
-    pub fn read_flat(&self, text: &str, tokens: &[SymbolId]) -> Result<Tree, WireError> {
+    pub fn read_flat(&self, text: &str, tokens: &[SymbolId]) -> Result<Tree, Invalid> {
         let tree = self.over(text, tokens)?;
         if tree.nodes()[0].label == self.grammar.name(Grammar::START)
             && tree.nodes().len() == tokens.len() + 1
@@ -144,7 +156,7 @@ impl<'t> Trees<'t> {
         }
     }
 
-    fn over(&self, text: &str, tokens: &[SymbolId]) -> Result<Tree, WireError> {
+    fn over(&self, text: &str, tokens: &[SymbolId]) -> Result<Tree, Invalid> {
         let tree = Tree::parse(text).map_err(wrong)?;
         let names = tokens.iter().map(|&token| self.grammar.name(token));
         if tree.terminals().eq(names) { Ok(tree) } else { Err(wrong("a tree is of another sentence")) }
@@ -158,13 +170,13 @@ pub fn segments(
     segments: &[SymbolId],
     tree: &Tree,
     ends: &[u32],
-) -> Result<(), WireError> {
+) -> Result<(), Invalid> {
     let is_segment = |label: &str| segments.iter().any(|&symbol| grammar.name(symbol) == label);
-    if tree.segment_ends(is_segment) == ends { Ok(()) } else { Err(WireError::Inconsistent { field }) }
+    if tree.segment_ends(is_segment) == ends { Ok(()) } else { Err(Invalid::Inconsistent { field }) }
 }
 
-fn wrong(problem: impl ToString) -> WireError {
-    WireError::Trees { problem: problem.to_string() }
+fn wrong(problem: impl ToString) -> Invalid {
+    Invalid::Trees { problem: problem.to_string() }
 }
 
 /// Upper bound on the nodes of derivations of all items, each occurrence counted.

@@ -1,0 +1,41 @@
+//! Inside–outside: weights and expected counts.
+
+use grammaton::work::task::{Expectation, ShardWeights};
+
+use crate::check::items::Items;
+use crate::check::sizes::{DOUBLE, VARINT};
+use crate::check::values::{missing, uses};
+use crate::check::{FINITE, Invalid, finite, numbers, same_length};
+
+pub fn check_answer(
+    task: &Items<'_>,
+    weights: &ShardWeights,
+    losses: bool,
+    found: &Expectation,
+) -> Result<(), Invalid> {
+    let n_in_use = weights.in_use().len();
+    missing("expectation.missing", task, weights.n_params() - n_in_use as u64, &found.missing)?;
+    check_counts(task, n_in_use, losses, found)
+}
+
+/// Checks the numbers of counts, losses and items, and that the items can have the counts.
+pub fn check_counts(
+    task: &Items<'_>,
+    n_touched: usize,
+    losses: bool,
+    found: &Expectation,
+) -> Result<(), Invalid> {
+    same_length("expectation.counts", found.counts.len(), n_touched)?;
+    same_length("expectation.losses", found.losses.len(), if losses { n_touched } else { 0 })?;
+    uses("expectation.counts", task, &found.counts)?;
+    let n_log_z = task.shard.strings().map_or(0, |strings| strings.len());
+    numbers("expectation.losses", &found.losses, "that is not negative", |loss| loss >= 0.0)?;
+    numbers("expectation.log_z", &[found.log_z], FINITE, finite)?;
+    numbers("expectation.log_z_items", &found.log_z_items, FINITE, finite)?;
+    same_length("expectation.log_z_items", found.log_z_items.len(), n_log_z)
+}
+
+pub fn largest_answer(task: &Items<'_>, n_touched: usize, losses: bool) -> u64 {
+    let n_numbers = n_touched as u64 * (1 + u64::from(losses)) + task.shard.len() as u64;
+    n_numbers * DOUBLE + task.lexicon.space(task.grammar).n_params() as u64 * VARINT
+}
