@@ -128,8 +128,9 @@ impl Observer for SharedView {
 
 /// The scores of a result that a list of jobs shows, or else its objective.
 fn final_scores(summary: &Summary) -> Vec<(String, String)> {
-    let scores = recommended_scores(&summary.scores, &summary.brackets, &summary.attachment);
-    let objective = || summary.bound.map(|bound| ("objective".to_owned(), number(bound, &[])));
+    let scores =
+        recommended_scores(&summary.result.scores, &summary.result.brackets, &summary.result.attachment);
+    let objective = || summary.result.bound.map(|bound| ("objective".to_owned(), number(bound, &[])));
     if scores.is_empty() { objective().into_iter().collect() } else { scores }
 }
 

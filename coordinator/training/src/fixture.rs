@@ -9,7 +9,9 @@ use grammaton::models::adaptor::{Params, Stick};
 use grammaton::models::{self, Model, Trained};
 
 use crate::events::{Observer, RunEvent};
-use crate::metrics::{Ending, Hyper, Phase, RoundMetrics, Scores, ScoresByDecoder, Start, Timings};
+use crate::metrics::{
+    Ending, Hyper, Phase, RoundMetrics, RunResult, Scores, ScoresByDecoder, Start, Timings,
+};
 use crate::outcome::{Decoding, Lines, Outcome, Sample, Samples};
 
 /// Gold sentences, with symbols that are special in HTML.
@@ -95,7 +97,7 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
     };
     let trees: Vec<String> = viterbi.iter().map(|line| tree(line)).collect();
     let scored = |lines: &[String]| Scores::from(&score(&gold, lines));
-    Ok(Outcome {
+    let result = RunResult {
         rounds: 40,
         rounds_run: 40,
         ending: Ending::Converged,
@@ -103,21 +105,16 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
         bound: Some(-198_024.1),
         run: 1,
         bounds: vec![Some(-198_024.1)],
+        scores: [("viterbi".to_owned(), scored(&viterbi)), ("mbr".to_owned(), scored(&mbr))].into(),
+        ..RunResult::default()
+    };
+    Ok(Outcome {
+        result,
         resumed: 0,
-        held_out: None,
-        r_hat: None,
-        effective_sample_size: None,
         seed: 7,
         points: Vec::new(),
         sentences: GOLD.len(),
-        brackets: Default::default(),
         heads: Default::default(),
-        attachment: Default::default(),
-        components: Default::default(),
-        test: None,
-        scores: [("viterbi".to_owned(), scored(&viterbi)), ("mbr".to_owned(), scored(&mbr))]
-            .into_iter()
-            .collect(),
         timings: Timings { preprocess: 0.41, rounds: 0.79, decode: 0.18 },
         decodings: vec![
             Decoding {

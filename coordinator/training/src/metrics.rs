@@ -224,35 +224,27 @@ pub struct TestScores {
     pub attachment: AttachmentByDecoder,
 }
 
-/// A setting of a grid, and the result of its best run.
+/// What a run came to: of a setting its best run, of a job that of its best setting.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct PointSummary {
-    /// Values of the keys that vary, as text.
-    pub name: String,
-    /// Values of the keys that vary.
-    #[serde(default)]
-    pub settings: BTreeMap<String, serde_json::Value>,
-    /// Digest of the parameters of its best run, equal to that of the same job without a grid.
-    #[serde(default)]
-    pub parameters_sha256: String,
-    /// Number of its best run among all runs of the job, from 1.
+pub struct RunResult {
+    /// Its number among all runs of the job, from 1.
     pub run: usize,
-    /// The kept round of that run.
+    /// The kept round: with held-out sentences the one that predicts them best, else the last one.
     pub rounds: usize,
-    /// Number of rounds of that run.
+    /// Number of its rounds.
     #[serde(default)]
     pub rounds_run: usize,
-    /// Why that run ended.
+    /// Why it ended.
     #[serde(default)]
     pub ending: Ending,
-    /// Whether that run converged.
+    /// Whether the change of the objective fell below the tolerance.
     pub converged: bool,
-    /// The last objective of that run.
+    /// The last objective.
     pub bound: Option<f64>,
-    /// The last objective of each of its runs.
+    /// The last objective of every run of its setting.
     pub bounds: Vec<Option<f64>>,
-    /// Measurement of that run on held-out sentences.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Measurement on held-out sentences, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_out: Option<HeldOut>,
     /// Split R-hat of the objective over the chains of a sampler, without the first half of the rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -268,14 +260,30 @@ pub struct PointSummary {
     /// Scores of the heads found by decoder, of a dependency model.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attachment: AttachmentByDecoder,
-    /// Components of a mixture by name, the model itself being `base`, in the last round of that run; none without a mixture.
+    /// Components of a mixture by name, the model itself being `base`, in the last round; none without a mixture.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub components: BTreeMap<String, ComponentMetrics>,
     /// Scores of `corpus.test`, if the job has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test: Option<TestScores>,
+    /// Digest of the parameters, equal for equal job, data and seed on all machines, in a grid and alone.
+    #[serde(default)]
+    pub parameters_sha256: String,
+}
+
+/// A setting of a grid, and the result of its best run.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct PointSummary {
+    /// Values of the keys that vary, as text.
+    pub name: String,
+    /// Values of the keys that vary.
+    #[serde(default)]
+    pub settings: BTreeMap<String, serde_json::Value>,
     /// Compute time of its rounds in seconds, summed over workers.
     pub busy_seconds: f64,
+    /// Result of its best run.
+    #[serde(flatten)]
+    pub result: RunResult,
 }
 
 /// Metrics of a component of a mixture in a round.
@@ -412,59 +420,18 @@ pub fn score_text(score: Option<f64>, digits: usize) -> String {
 /// Summary of a job.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Summary {
-    /// The kept round: with held-out sentences the one that predicts them best, else the last one.
-    pub rounds: usize,
-    /// Number of rounds of the run.
-    #[serde(default)]
-    pub rounds_run: usize,
-    /// Why the run ended.
-    #[serde(default)]
-    pub ending: Ending,
     /// How round, run and setting were chosen, and whether the scored sentences affected the choice; empty without a choice.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub choice: String,
-    /// Whether the bound's change fell below the tolerance.
-    pub converged: bool,
-    /// The last bound.
-    pub bound: Option<f64>,
-    /// Number of the kept run, from 1.
-    pub run: usize,
-    /// The last bound of every run.
-    pub bounds: Vec<Option<f64>>,
     /// Number of times the job was resumed from a checkpoint.
     #[serde(default)]
     pub resumed: u32,
-    /// Measurement on held-out sentences, if there are any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub held_out: Option<HeldOut>,
-    /// Split R-hat of the objective over the chains of the kept setting of a sampler.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub r_hat: Option<f64>,
-    /// Number of independent draws of the objective that the chains are worth.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub effective_sample_size: Option<f64>,
     /// All settings of a grid. The other fields are those of the best setting.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<PointSummary>,
-    /// Scores against gold by decoder; empty without gold.
-    pub scores: ScoresByDecoder,
-    /// Scores of the trees found for held-out sentences by decoder, with latent annotations.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub brackets: BracketsByDecoder,
-    /// Scores of the heads found by decoder, of a dependency model.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub attachment: AttachmentByDecoder,
     /// Sentences on scores below those of a trivial analysis; empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub below_baseline: Vec<String>,
-    /// Components of a mixture by name, the model itself being `base`, in the last round; none without a mixture.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub components: BTreeMap<String, ComponentMetrics>,
-    /// Scores of `corpus.test`, if the job has it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub test: Option<TestScores>,
-    /// Digest of the parameters, equal for equal job, data and seed on all machines.
-    pub parameters_sha256: String,
     /// Wall time by phase.
     pub timings: Timings,
     /// Number of compute threads of this process and of remote workers that computed something.
@@ -483,13 +450,16 @@ pub struct Summary {
     pub notices: Vec<String>,
     /// Version of the program.
     pub version: String,
+    /// Result of the kept run.
+    #[serde(flatten)]
+    pub result: RunResult,
 }
 
 impl Summary {
     /// Text on the number of rounds, why the run ended, and which round is kept.
     pub fn ended(&self) -> String {
-        let (run, kept) = (self.rounds_run, self.rounds);
-        let ended = match self.ending {
+        let (run, kept) = (self.result.rounds_run, self.result.rounds);
+        let ended = match self.result.ending {
             Ending::Converged => format!("converged after {run} rounds"),
             Ending::MaxRounds => format!("stopped after {run} rounds, as inference.max_rounds says"),
             Ending::Patience => {
@@ -503,23 +473,26 @@ impl Summary {
     pub fn describe_choice(&self) -> String {
         let grammars = self.points.iter().map(|point| point.settings.get("grammar"));
         let has_voters = grammars.clone().any(|grammar| grammar != self.points[0].settings.get("grammar"));
-        let of_run = self.points.iter().find(|point| point.run == self.run);
+        let of_run = self.points.iter().find(|point| point.result.run == self.result.run);
         if let Some(name) =
             of_run.and_then(|point| point.settings.get("grammar")?.as_str()).filter(|_| has_voters)
         {
-            let best = match self.bounds.len() {
+            let best = match self.result.bounds.len() {
                 1 => String::new(),
                 n => format!(", the one of {n} chains with the highest objective"),
             };
             return format!(
                 "the model written is of {name}, run {}{best}; the models of all chains of all grammars vote ({MBR_VOTE})",
-                self.run
+                self.result.run
             );
         }
-        let setting = self.points.iter().find(|point| point.run == self.run).map(|point| &point.name);
+        let setting =
+            self.points.iter().find(|point| point.result.run == self.result.run).map(|point| &point.name);
         let chosen: Vec<String> = [
-            self.held_out.map(|_| format!("round {} of {}", self.rounds, self.rounds_run)),
-            (self.bounds.len() > 1).then(|| format!("run {}", self.run)),
+            self.result
+                .held_out
+                .map(|_| format!("round {} of {}", self.result.rounds, self.result.rounds_run)),
+            (self.result.bounds.len() > 1).then(|| format!("run {}", self.result.run)),
             setting.map(|name| format!("setting {name}")),
         ]
         .into_iter()
@@ -530,11 +503,11 @@ impl Summary {
             1 => "was",
             _ => "were",
         };
-        let by = if self.held_out.is_some() { "held-out log-likelihood" } else { "the objective" };
+        let by = if self.result.held_out.is_some() { "held-out log-likelihood" } else { "the objective" };
         let chosen = format!("{} {was} chosen by {by}", chosen.join(" and "));
-        match (&self.test, self.held_out) {
+        match (&self.result.test, self.result.held_out) {
             (Some(_), _) => format!("{chosen}; corpus.test had no part in it"),
-            (None, Some(_)) if !self.attachment.is_empty() => format!(
+            (None, Some(_)) if !self.result.attachment.is_empty() => format!(
                 "{chosen}; the scores are of the same held-out sentences, and so optimistic: give others with corpus.test"
             ),
             _ => chosen,
@@ -625,7 +598,7 @@ mod tests {
     fn names_of_the_contract() {
         let mut summary = Summary::default();
         for decoder in [Decoder::Viterbi, Decoder::Mbr] {
-            summary.scores.insert(decoder_name(decoder).to_owned(), Scores::default());
+            summary.result.scores.insert(decoder_name(decoder).to_owned(), Scores::default());
         }
         let json = serde_json::to_value(&summary).unwrap();
         for path in [
@@ -659,36 +632,43 @@ mod tests {
         sentences: 0,
     };
 
+    fn of(result: RunResult) -> Summary {
+        Summary { result, ..Summary::default() }
+    }
+
     #[test]
     fn the_end_and_the_choice_are_reported() {
         let mut summary =
-            Summary { rounds: 40, rounds_run: 40, run: 1, bounds: vec![None], ..Summary::default() };
+            of(RunResult { rounds: 40, rounds_run: 40, run: 1, bounds: vec![None], ..RunResult::default() });
         assert_eq!(summary.ended(), "stopped after 40 rounds, as inference.max_rounds says");
         assert_eq!(summary.describe_choice(), "");
-        summary.ending = Ending::Converged;
+        summary.result.ending = Ending::Converged;
         assert_eq!(summary.ended(), "converged after 40 rounds");
-        (summary.rounds, summary.held_out) = (30, Some(HeldOut::default()));
-        summary.ending = Ending::Patience;
+        (summary.result.rounds, summary.result.held_out) = (30, Some(HeldOut::default()));
+        summary.result.ending = Ending::Patience;
         assert_eq!(
             summary.ended(),
             "stopped after 40 rounds, as inference.patience says of held-out sentences; round 30 is kept"
         );
         assert_eq!(summary.describe_choice(), "round 30 of 40 was chosen by held-out log-likelihood");
-        summary.attachment =
+        summary.result.attachment =
             [("viterbi".to_owned(), ByLength { up_to_10: NONE, up_to_20: NONE, all: NONE })].into();
         assert_eq!(
             summary.describe_choice(),
             "round 30 of 40 was chosen by held-out log-likelihood; the scores are of the same held-out sentences, and so \
              optimistic: give others with corpus.test"
         );
-        summary.points =
-            vec![PointSummary { name: "alpha=0.1".to_owned(), run: 1, ..PointSummary::default() }];
-        summary.test = Some(TestScores::default());
+        summary.points = vec![PointSummary {
+            name: "alpha=0.1".to_owned(),
+            result: RunResult { run: 1, ..RunResult::default() },
+            ..PointSummary::default()
+        }];
+        summary.result.test = Some(TestScores::default());
         assert_eq!(
             summary.describe_choice(),
             "round 30 of 40 and setting alpha=0.1 were chosen by held-out log-likelihood; corpus.test had no part in it"
         );
-        (summary.held_out, summary.bounds) = (None, vec![None, None]);
+        (summary.result.held_out, summary.result.bounds) = (None, vec![None, None]);
         assert_eq!(
             summary.describe_choice(),
             "run 1 and setting alpha=0.1 were chosen by the objective; corpus.test had no part in it"
@@ -698,18 +678,22 @@ mod tests {
     #[test]
     fn objectives_of_different_grammars_are_not_compared() {
         let point = |run: usize, grammar: &str| PointSummary {
-            run,
+            result: RunResult { run, ..RunResult::default() },
             settings: [("grammar".to_owned(), grammar.into())].into(),
             ..PointSummary::default()
         };
         let points = vec![point(2, "auto:colloc"), point(3, "auto:unigram")];
-        let summary = Summary { run: 2, bounds: vec![Some(-3.0), Some(-2.0)], points, ..Summary::default() };
+        let summary = Summary {
+            points,
+            ..of(RunResult { run: 2, bounds: vec![Some(-3.0), Some(-2.0)], ..RunResult::default() })
+        };
         assert_eq!(
             summary.describe_choice(),
             "the model written is of auto:colloc, run 2, the one of 2 chains with the highest objective; the models of all chains of all grammars vote \
              (mbr-vote)"
         );
-        let summary = Summary { bounds: vec![Some(-3.0)], ..summary };
+        let result = RunResult { bounds: vec![Some(-3.0)], ..summary.result };
+        let summary = Summary { result, ..summary };
         assert_eq!(
             summary.describe_choice(),
             "the model written is of auto:colloc, run 2; the models of all chains of all grammars vote (mbr-vote)"

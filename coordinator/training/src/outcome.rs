@@ -14,10 +14,7 @@ use fleet::{Effort, FleetStatus};
 use scheduler::Cause;
 
 use crate::baselines;
-use crate::metrics::{
-    AttachmentByDecoder, BracketsByDecoder, ComponentMetrics, Ending, HeldOut, PointSummary, ScoresByDecoder,
-    Summary, TestScores, Timings,
-};
+use crate::metrics::{PointSummary, RunResult, Summary, Timings};
 use crate::model;
 
 /// The result of training, before it is written.
@@ -25,46 +22,18 @@ use crate::model;
 pub struct Outcome {
     /// The trained model.
     pub model: Trained,
-    /// The kept round.
-    pub rounds: usize,
-    /// Number of rounds of the run.
-    pub rounds_run: usize,
-    /// Why the run ended.
-    pub ending: Ending,
-    /// Whether the bound's change fell below the tolerance.
-    pub converged: bool,
-    /// The last bound.
-    pub bound: Option<f64>,
-    /// The run that was kept, from 1.
-    pub run: usize,
-    /// The last bound of every run.
-    pub bounds: Vec<Option<f64>>,
+    /// Result of the run that was kept.
+    pub result: RunResult,
     /// Number of times the job was resumed from a checkpoint.
     pub resumed: u32,
-    /// Measurement on held-out sentences, if there are any.
-    pub held_out: Option<HeldOut>,
     /// The seed of that run's setting.
     pub seed: u64,
-    /// Split R-hat of the objective over the chains of the kept setting of a sampler.
-    pub r_hat: Option<f64>,
-    /// Number of independent draws of the objective that the chains are worth.
-    pub effective_sample_size: Option<f64>,
     /// All settings, if there are several.
     pub points: Vec<PointSummary>,
     /// Sentences of the corpus.
     pub sentences: usize,
-    /// Scores against gold; empty without gold.
-    pub scores: ScoresByDecoder,
-    /// Scores of the trees found for held-out sentences, with latent annotations.
-    pub brackets: BracketsByDecoder,
     /// Heads that a dependency model found.
     pub heads: Heads,
-    /// Scores of these heads, if there is gold.
-    pub attachment: AttachmentByDecoder,
-    /// Scores of `corpus.test`, if the job has it.
-    pub test: Option<TestScores>,
-    /// Components of a mixture by name, in the last round.
-    pub components: BTreeMap<String, ComponentMetrics>,
     /// Wall time by phase.
     pub timings: Timings,
     /// One per decoder of the job, in its order.
@@ -246,27 +215,12 @@ impl Samples {
 impl Outcome {
     /// The summary of the run, with its `fleet_use`.
     pub fn summary(&self, fleet_use: &FleetUse) -> Summary {
+        let result = self.result.clone();
         let summary = Summary {
-            rounds: self.rounds,
-            rounds_run: self.rounds_run,
-            ending: self.ending,
             choice: String::new(),
-            converged: self.converged,
-            bound: self.bound,
-            run: self.run,
-            bounds: self.bounds.clone(),
             resumed: self.resumed,
-            held_out: self.held_out,
-            r_hat: self.r_hat,
-            effective_sample_size: self.effective_sample_size,
             points: self.points.clone(),
-            scores: self.scores.clone(),
-            brackets: self.brackets.clone(),
-            attachment: self.attachment.clone(),
             below_baseline: self.below_baseline(),
-            components: self.components.clone(),
-            test: self.test.clone(),
-            parameters_sha256: model::parameters_sha256(&self.model),
             timings: self.timings,
             workers: fleet_use.workers,
             losses: fleet_use.losses.clone(),
@@ -275,14 +229,16 @@ impl Outcome {
             sentences: self.sentences,
             notices: self.notices.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            result: RunResult { parameters_sha256: model::parameters_sha256(&self.model), ..result },
         };
         Summary { choice: summary.describe_choice(), ..summary }
     }
 
     /// Sentences on scores below those of trivial analyses.
     fn below_baseline(&self) -> Vec<String> {
-        let of_test = self.test.iter().flat_map(baselines::of_test);
-        baselines::of_all(&self.scores, &self.brackets, &self.attachment).into_iter().chain(of_test).collect()
+        let RunResult { scores, brackets, attachment, test, .. } = &self.result;
+        let of_test = test.iter().flat_map(baselines::of_test);
+        baselines::of_all(scores, brackets, attachment).into_iter().chain(of_test).collect()
     }
 
     /// The first decoding that has trees.

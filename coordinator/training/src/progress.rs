@@ -288,16 +288,16 @@ impl Progress {
                     summary.timings.preprocess,
                     summary.timings.rounds,
                     summary.timings.decode,
-                    scores(&summary.scores) + &attachment(&summary.attachment),
+                    scores(&summary.result.scores) + &attachment(&summary.result.attachment),
                 ));
-                baseline(&summary.attachment).iter().for_each(|line| self.say(line));
-                if let Some(r_hat) = summary.r_hat {
+                baseline(&summary.result.attachment).iter().for_each(|line| self.say(line));
+                if let Some(r_hat) = summary.result.r_hat {
                     self.say(&mixing(r_hat));
                 }
                 if !summary.choice.is_empty() {
                     self.say(&summary.choice);
                 }
-                if let Some(test) = &summary.test {
+                if let Some(test) = &summary.result.test {
                     self.say(&format!("corpus.test:{}", test_scores(test)));
                 }
                 summary.below_baseline.iter().for_each(|line| self.say(line));
@@ -393,25 +393,25 @@ fn points(summary: &Summary) -> Vec<String> {
     let points = &summary.points;
     let Some(first) = points.first() else { return Vec::new() };
     let (held_out, r_hat) = (
-        points.iter().any(|point| point.held_out.is_some()),
-        points.iter().any(|point| point.r_hat.is_some()),
+        points.iter().any(|point| point.result.held_out.is_some()),
+        points.iter().any(|point| point.result.r_hat.is_some()),
     );
     let mut head: Vec<String> = ["", "setting", "run", "rounds", "objective"].map(str::to_owned).to_vec();
     head.extend(held_out.then(|| "perplexity".to_owned()));
     head.extend(r_hat.then(|| "R-hat".to_owned()));
-    head.extend(first.scores.keys().map(|decoder| format!("F1 {decoder}")));
-    head.extend(first.attachment.keys().map(|decoder| format!("attachment {decoder}")));
+    head.extend(first.result.scores.keys().map(|decoder| format!("F1 {decoder}")));
+    head.extend(first.result.attachment.keys().map(|decoder| format!("attachment {decoder}")));
     let row = |point: &PointSummary| {
-        let kept = if point.run == summary.run { "*" } else { "" };
-        let bound = score_text(point.bound, 2);
-        let (run, rounds) = (point.run.to_string(), point.rounds.to_string());
+        let kept = if point.result.run == summary.result.run { "*" } else { "" };
+        let bound = score_text(point.result.bound, 2);
+        let (run, rounds) = (point.result.run.to_string(), point.result.rounds.to_string());
         let mut row = vec![kept.to_owned(), point.name.clone(), run, rounds, bound];
-        row.extend(held_out.then(|| score_text(point.held_out.map(|found| found.perplexity), 3)));
-        row.extend(r_hat.then(|| score_text(point.r_hat, 3)));
-        let f1 = |decoder| score_text(point.scores.get(decoder).and_then(|scores| scores.token_f1), 4);
-        row.extend(first.scores.keys().map(f1));
-        let arcs = |decoder| point.attachment.get(decoder).map_or("–".to_owned(), by_length);
-        row.extend(first.attachment.keys().map(arcs));
+        row.extend(held_out.then(|| score_text(point.result.held_out.map(|found| found.perplexity), 3)));
+        row.extend(r_hat.then(|| score_text(point.result.r_hat, 3)));
+        let f1 = |decoder| score_text(point.result.scores.get(decoder).and_then(|scores| scores.token_f1), 4);
+        row.extend(first.result.scores.keys().map(f1));
+        let arcs = |decoder| point.result.attachment.get(decoder).map_or("–".to_owned(), by_length);
+        row.extend(first.result.attachment.keys().map(arcs));
         row
     };
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(points.iter().map(row)).collect();
@@ -503,6 +503,7 @@ mod tests {
 
     use super::*;
     use crate::metrics::HeldOut;
+    use crate::metrics::RunResult;
 
     #[test]
     fn a_round_fits_a_line() {
@@ -545,15 +546,19 @@ mod tests {
     fn all_settings_are_shown_at_the_end() {
         let point = |name: &str, run, bound, f1| PointSummary {
             name: name.to_owned(),
-            run,
-            rounds: 12,
-            bound: Some(bound),
-            r_hat: (run == 5).then_some(1.25),
-            scores: [("mbr".to_owned(), Scores { token_f1: f1, ..Scores::default() })].into(),
+            result: RunResult {
+                run,
+                rounds: 12,
+                bound: Some(bound),
+                r_hat: (run == 5).then_some(1.25),
+                scores: [("mbr".to_owned(), Scores { token_f1: f1, ..Scores::default() })].into(),
+                ..RunResult::default()
+            },
             ..PointSummary::default()
         };
         let settings = vec![point("alpha=1", 2, -10.25, None), point("alpha=1e-10", 5, -9.5, Some(0.5))];
-        let summary = Summary { run: 5, points: settings, ..Summary::default() };
+        let result = RunResult { run: 5, ..RunResult::default() };
+        let summary = Summary { result, points: settings, ..Summary::default() };
         assert_eq!(
             points(&summary),
             [

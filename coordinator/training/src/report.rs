@@ -49,7 +49,7 @@ pub struct Report<'a> {
 impl Report<'_> {
     /// Number of the kept run, from 1.
     fn kept(&self) -> usize {
-        self.outcome.run
+        self.outcome.result.run
     }
 
     /// Index of the setting of the kept run.
@@ -97,7 +97,7 @@ pub fn render(report: &Report<'_>) -> String {
                     (settings::section(report))
                     (rounds::section(report))
                     (scores(report))
-                    (brackets(&report.summary.brackets))
+                    (brackets(&report.summary.result.brackets))
                     (dependencies::section(report))
                     (learned(report))
                     (samples(report))
@@ -117,31 +117,32 @@ fn grammar_name(job: &Job) -> String {
 
 fn figures(report: &Report<'_>) -> Markup {
     let summary = report.summary;
-    let mut figures = recommended_scores(&summary.scores, &summary.brackets, &summary.attachment);
-    if let Some(bound) = summary.bound {
+    let mut figures =
+        recommended_scores(&summary.result.scores, &summary.result.brackets, &summary.result.attachment);
+    if let Some(bound) = summary.result.bound {
         figures.push(("objective".to_owned(), number(bound, &[])));
     }
-    if let Some(held_out) = summary.held_out {
+    if let Some(held_out) = summary.result.held_out {
         figures.push(("held-out perplexity".to_owned(), perplexity(held_out.perplexity)));
     }
-    if let Some(r_hat) = summary.r_hat {
+    if let Some(r_hat) = summary.result.r_hat {
         figures.push(("R-hat".to_owned(), format!("{r_hat:.3}")));
     }
-    if let Some(draws) = summary.effective_sample_size {
+    if let Some(draws) = summary.result.effective_sample_size {
         figures.push(("effective draws".to_owned(), format!("{draws:.0}")));
     }
     let rounds = if report.method().is_sampler() {
         "rounds"
-    } else if summary.converged {
+    } else if summary.result.converged {
         "rounds, converged"
     } else {
         "rounds, not converged"
     };
-    figures.push((rounds.to_owned(), summary.rounds_run.to_string()));
-    if summary.rounds != summary.rounds_run {
-        figures.push(("round kept".to_owned(), summary.rounds.to_string()));
+    figures.push((rounds.to_owned(), summary.result.rounds_run.to_string()));
+    if summary.result.rounds != summary.result.rounds_run {
+        figures.push(("round kept".to_owned(), summary.result.rounds.to_string()));
     }
-    figures.extend(summary.test.iter().flat_map(test_figures));
+    figures.extend(summary.result.test.iter().flat_map(test_figures));
     let timings = summary.timings;
     figures.push(("time".to_owned(), duration(timings.preprocess + timings.rounds + timings.decode)));
     figures.push(("sentences".to_owned(), whole(summary.sentences as f64)));
@@ -149,7 +150,7 @@ fn figures(report: &Report<'_>) -> Markup {
         dl.figures {
             @for (name, value) in figures { div { dt { (name) } dd { (value) } } }
         }
-        @if let Some(r_hat) = summary.r_hat { p.quiet { (mixing(r_hat)) "." } }
+        @if let Some(r_hat) = summary.result.r_hat { p.quiet { (mixing(r_hat)) "." } }
         @for line in &summary.below_baseline { p { (line) "." } }
         @if !summary.choice.is_empty() { p.quiet { (summary.choice) "." } }
     }
@@ -175,7 +176,7 @@ fn notices(report: &Report<'_>) -> Markup {
 
 /// The scores of the recommended decoder, and below them the F1 of the others.
 fn scores(report: &Report<'_>) -> Markup {
-    let all = &report.summary.scores;
+    let all = &report.summary.result.scores;
     let decoders = recommended_first(all.keys().map(String::as_str));
     let Some((&first, others)) = decoders.split_first() else { return html! {} };
     let exact = |scores: &Scores| format!("{} of {}", scores.exact, scores.sentences);
@@ -433,7 +434,7 @@ fn job(report: &Report<'_>) -> Markup {
                 "Grammaton " (summary.version) ", seed " (summary.seed)
                 ". The same job, data and seed give the same parameters on any number of workers:"
                 br;
-                code { (summary.parameters_sha256) }
+                code { (summary.result.parameters_sha256) }
             }
         }
     }
@@ -448,7 +449,7 @@ mod tests {
     use super::*;
     use crate::events::{Observer, RunEvent};
     use crate::fixture;
-    use crate::metrics::{HeldOut, PointSummary};
+    use crate::metrics::{HeldOut, PointSummary, RunResult};
     use crate::outcome::FleetUse;
 
     /// Collects the rounds.
@@ -514,8 +515,8 @@ mod tests {
                 round.temperature = (at < 3).then_some(2.0);
                 rounds.push(RoundMetrics { run: 2, r_hat: Some(1.0), ..rounds[at].clone() });
             }
-            outcome.run = 2;
-            (outcome.r_hat, outcome.effective_sample_size) = (Some(1.0), Some(17.3));
+            outcome.result.run = 2;
+            (outcome.result.r_hat, outcome.result.effective_sample_size) = (Some(1.0), Some(17.3));
         });
         contains(
             &page,
@@ -545,14 +546,11 @@ mod tests {
         }
         let point = |name: &str, run, bound| PointSummary {
             name: name.to_owned(),
-            run,
-            rounds: 40,
-            bound: Some(bound),
-            scores: outcome.scores.clone(),
+            result: RunResult { run, rounds: 40, bound: Some(bound), ..outcome.result.clone() },
             ..PointSummary::default()
         };
         outcome.points = vec![point("concentration=1", 1, -5.0), point("concentration=1000", 3, -4.0)];
-        outcome.run = 3;
+        outcome.result.run = 3;
     }
 
     const GRID: &str = "restarts = 2\n[[sweep]]\nconcentration = [1, 1000]\n";
@@ -582,8 +580,8 @@ mod tests {
         let page = page(GRID, |rounds, outcome| {
             grid(rounds, outcome);
             let held_out = HeldOut { log_likelihood: -31.0, perplexity: 9.25, ..HeldOut::default() };
-            outcome.points[1].held_out = Some(held_out);
-            outcome.held_out = Some(held_out);
+            outcome.points[1].result.held_out = Some(held_out);
+            outcome.result.held_out = Some(held_out);
             rounds
                 .iter_mut()
                 .filter(|round| round.run == 3)
@@ -606,9 +604,10 @@ mod tests {
     fn the_kept_round_and_test_scores_are_shown() {
         let page = page("", |_, outcome| {
             let predicted = |perplexity| Some(HeldOut { perplexity, ..HeldOut::default() });
-            (outcome.rounds, outcome.held_out) = (30, predicted(9.25));
-            let scores = outcome.scores.clone();
-            outcome.test = Some(TestScores { predicted: predicted(8.5), scores, ..TestScores::default() });
+            (outcome.result.rounds, outcome.result.held_out) = (30, predicted(9.25));
+            let scores = outcome.result.scores.clone();
+            outcome.result.test =
+                Some(TestScores { predicted: predicted(8.5), scores, ..TestScores::default() });
         });
         contains(
             &page,
@@ -635,7 +634,8 @@ mod tests {
                 sentences: 8,
                 unparsed: 1,
             };
-            outcome.brackets = ["viterbi", "max-rule"].map(|decoder| (decoder.to_owned(), found)).into();
+            outcome.result.brackets =
+                ["viterbi", "max-rule"].map(|decoder| (decoder.to_owned(), found)).into();
         });
         let rows = [
             "<td>max-rule</td><td>0.5000</td><td>0.2500</td><td class=\"main\">0.3333</td>",

@@ -281,14 +281,14 @@ mod tests {
         assert_eq!(rounds.len(), 40);
         assert_eq!(rounds[0].bound, None);
         let summary: Summary = serde_json::from_str(&read("summary.json")).unwrap();
-        assert_eq!((summary.rounds, summary.seed, summary.workers), (40, 7, 2));
-        assert!(summary.scores["mbr"].token_f1 > summary.scores["viterbi"].token_f1);
+        assert_eq!((summary.result.rounds, summary.seed, summary.workers), (40, 7, 2));
+        assert!(summary.result.scores["mbr"].token_f1 > summary.result.scores["viterbi"].token_f1);
         assert!(read("job.toml").contains("seed = 7"));
         for name in ["segmentation.viterbi.txt", "segmentation.mbr.txt", "parses.txt"] {
             assert_eq!(read(name).lines().count(), fixture::GOLD.len(), "{name}");
         }
         let saved = SavedModel::load(&out).unwrap();
-        assert_eq!(crate::model::parameters_sha256(&saved.model), summary.parameters_sha256);
+        assert_eq!(crate::model::parameters_sha256(&saved.model), summary.result.parameters_sha256);
         assert!(read("model/sticks.tsv").lines().count() > 20);
         assert!(read("model/grammar.txt").contains("Word"));
         let left: Vec<_> = fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name()).collect();

@@ -64,7 +64,7 @@ use grammaton::train::trainer::Failure;
 use crate::events::{Observer, RunEvent};
 use crate::job::{Inference, Job};
 use crate::metrics::{
-    AttachmentByDecoder, BracketsByDecoder, Phase, PointSummary, RoundMetrics, Start, traces,
+    AttachmentByDecoder, BracketsByDecoder, Phase, PointSummary, RoundMetrics, RunResult, Start, traces,
 };
 use crate::model::parameters_sha256;
 use crate::outcome::{Heads, Outcome};
@@ -276,11 +276,12 @@ fn decode(
     let Progress { mut timings, resumed, ref rounds, .. } = *training.progress();
     let begun = clock::instant();
     let mut summaries: Vec<PointSummary> = Vec::new();
-    let is_better = |point: &FinishedPoint, other: &FinishedPoint| match (&point.held_out, &other.held_out) {
+    let is_better = |result: &RunResult, other: &RunResult| match (&result.held_out, &other.held_out) {
         (Some(found), Some(known)) => found.is_better_than(known),
-        _ => point.bound > other.bound,
+        _ => result.bound > other.bound,
     };
-    let better = |best: usize, at: usize| if is_better(&points[at], &points[best]) { at } else { best };
+    let better =
+        |best: usize, at: usize| if is_better(&points[at].result, &points[best].result) { at } else { best };
     // Bounds of different grammars are not compared.
     let of_grammar = (0..points.len()).filter(|&at| job.points[at].voter.is_none());
     let kept = of_grammar.reduce(better).context("a job has at least one run")?;
@@ -289,7 +290,6 @@ fn decode(
     for (at, (point, of_job)) in points.into_iter().zip(&job.points).enumerate() {
         let of = of_point(prepared, at);
         let (input, plan, n_sentences) = (of.input(), &of.plan, of.input().text.n_sentences as u64);
-        let run = point.run;
         let (mut readings, mut brackets) = (Readings::default(), BracketsByDecoder::new());
         let (mut heads, mut attachment) = (Heads::default(), AttachmentByDecoder::new());
         match (&input.dataset, &point.model) {
@@ -319,7 +319,8 @@ fn decode(
             effective_sample_size(&traces.iter().map(Vec::as_slice).collect::<Vec<_>>())
         });
         let effective_sample_size = effective_sample_size.flatten();
-        let is_last = |round: &&RoundMetrics| (round.run, round.round) == (run, point.rounds);
+        let is_last =
+            |round: &&RoundMetrics| (round.run, round.round) == (point.result.run, point.result.rounds);
         let last = rounds.iter().rfind(is_last);
         let components = last.map(|round| round.components.clone()).unwrap_or_default();
         for (name, _) in components.iter().filter(|(_, found)| found.empty == n_sentences) {
@@ -327,52 +328,34 @@ fn decode(
                 "component `{name}` allows no tree of any sentence, so that the base has its weight; inference.components says what it is"
             ));
         }
-        summaries.push(PointSummary {
-            name: point.name.clone(),
-            settings: json(&of_job.settings),
-            parameters_sha256: parameters_sha256(&point.model),
-            run,
-            rounds: point.rounds,
-            rounds_run: point.rounds_run,
-            ending: point.ending,
-            converged: point.converged,
-            bound: point.bound,
-            bounds: point.bounds.clone(),
-            held_out: point.held_out,
+        let result = RunResult {
             r_hat,
             effective_sample_size,
-            scores: scores.clone(),
-            brackets: brackets.clone(),
-            attachment: attachment.clone(),
-            components: components.clone(),
-            test: test.clone(),
+            scores,
+            brackets,
+            attachment,
+            components,
+            test,
+            parameters_sha256: parameters_sha256(&point.model),
+            ..point.result
+        };
+        summaries.push(PointSummary {
+            name: point.name,
+            settings: json(&of_job.settings),
+            result: result.clone(),
             busy_seconds: rounds.iter().filter(of_point).map(|round| round.busy_seconds).sum(),
         });
         if at == kept {
             best = Some(Outcome {
-                decodings,
                 model: point.model,
-                rounds: point.rounds,
-                rounds_run: point.rounds_run,
-                ending: point.ending,
-                converged: point.converged,
-                bound: point.bound,
-                run,
-                bounds: point.bounds,
+                result,
                 resumed,
-                held_out: point.held_out,
                 seed: of_job.inference.seed,
-                r_hat,
-                effective_sample_size,
                 points: Vec::new(),
                 sentences: input.text.n_sentences,
-                scores,
-                brackets,
                 heads,
-                attachment,
-                components,
-                test,
                 timings,
+                decodings,
                 samples,
                 notices: Vec::new(),
             });

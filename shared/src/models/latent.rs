@@ -82,7 +82,7 @@ impl Shard {
     }
 }
 
-/// The grammar that files and messages hold where there is none, since their formats have no way to leave it out: the root over what
+/// The grammar that files hold where there is none, since their formats have no way to leave it out: the root over what
 /// stands for a tree. Nothing reads it.
 pub fn grammar_in_formats() -> Grammar {
     let rule = Rule { parent: Grammar::START, children: vec![SymbolId(1)], alpha: 1.0 };

@@ -242,7 +242,7 @@ fn a_run_cancelled_at_any_call_of_the_fleet_resumes_to_the_same_bits() {
         let mut rounds = Rounds::default();
         let outcome = train(&job, &Inputs::load(&job).unwrap(), &map, &mut checkpoints, &mut rounds);
         (
-            outcome.map(|outcome| (parameters_sha256(&outcome.model), outcome.scores)),
+            outcome.map(|outcome| (parameters_sha256(&outcome.model), outcome.result.scores)),
             rounds.0,
             map.calls_left.get(),
         )

@@ -224,7 +224,7 @@ proptest! {
         dense.lines.retain(|line| !line.is_empty());
         let dir = folder(&job(&dense, kind, name));
         fs::write(dir.path().join("corpus.txt"), dense.bytes()).unwrap();
-        prop_assert_eq!(summary.parameters_sha256, trained(dir.path(), &[share]).parameters_sha256);
+        prop_assert_eq!(summary.result.parameters_sha256, trained(dir.path(), &[share]).result.parameters_sha256);
     }
 
     /// `parse` prints one line for each line of its input, in every format.
@@ -295,7 +295,7 @@ fn trees_of_held_out_sentences_are_left_out_of_a_start() {
         fs::write(&path, trees).unwrap();
         let from = format!("inference.start_from={}", path.display());
         let out = format!("output.dir={}", dir.path().join(format!("out-{name}")).display());
-        trained(dir.path(), &[share, "inference.start=trees", &from, &out]).parameters_sha256
+        trained(dir.path(), &[share, "inference.start=trees", &from, &out]).result.parameters_sha256
     };
     assert_eq!(digest("all", &trees), digest("some", &of_trained.join("\n")));
 }

@@ -64,7 +64,7 @@ fn execute(assignment: &Assignment, fleet: &ServiceFleet) -> Result<String> {
     let outcome =
         run.train(observer, |job, checkpoints, observer| train(job, &inputs, fleet, checkpoints, observer))?;
     let fleet_use = fleet.fleet_use()?;
-    Ok(run.finish(outcome, &fleet_use, observer)?.parameters_sha256)
+    Ok(run.finish(outcome, &fleet_use, observer)?.result.parameters_sha256)
 }
 
 /// Waits until a process of an earlier service, which is about to end, has left the folder of results.

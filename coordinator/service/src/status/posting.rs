@@ -4,7 +4,7 @@ use anyhow::Result;
 use fleet::FleetEvent;
 use tracing::{info, warn};
 use training::events::{Observer, RunEvent};
-use training::metrics::{CheckpointStatus, RoundMetrics, Summary};
+use training::metrics::{CheckpointStatus, RoundMetrics, RunResult};
 use training::time_left::TimeLeft;
 
 use super::{JobStatus, RunStatus};
@@ -76,7 +76,7 @@ fn log(event: &RunEvent<'_>) {
         RunEvent::CheckpointFailed(error) => warn!("no checkpoint: {error:#}; the job continues without one"),
         RunEvent::Notice(text) => info!(text, "notice"),
         RunEvent::Finished(summary) => {
-            let Summary { rounds, converged, bound, parameters_sha256, .. } = summary;
+            let RunResult { rounds, converged, bound, parameters_sha256, .. } = &summary.result;
             info!(rounds, converged, bound, parameters_sha256, "finished");
         }
         _ => {}

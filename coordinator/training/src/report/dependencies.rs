@@ -34,7 +34,7 @@ fn found(heads: &Heads) -> Option<(&'static str, &[Sentence])> {
 }
 
 fn scores(report: &Report<'_>) -> Markup {
-    let all = &report.summary.attachment;
+    let all = &report.summary.result.attachment;
     let Some(first) = all.values().next() else { return html! {} };
     html! {
         h2 { "Scores" }

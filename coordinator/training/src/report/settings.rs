@@ -28,7 +28,7 @@ pub fn section(report: &Report<'_>) -> Markup {
             "The setting " code { (best.name) } " was kept: "
             @if report.job.points.iter().any(|point| point.voter.is_some()) {
                 "its grammar is that of the job, and the models of the others vote with its models."
-            } @else if best.held_out.is_some() {
+            } @else if best.result.held_out.is_some() {
                 "its held-out sentences are the most probable."
             } @else {
                 "its objective is the highest. Objectives of different methods and priors cannot be compared; the probability of held-out sentences can ("
@@ -62,19 +62,23 @@ fn table(report: &Report<'_>) -> Markup {
         (!seconds.is_empty()).then(|| seconds.iter().sum::<f64>() / seconds.len() as f64)
     };
     let columns = [
-        column("run", &|_, point| Some(point.run.to_string())),
-        column("rounds", &|_, point| Some(point.rounds.to_string())),
-        column("objective", &|_, point| Some(number(point.bound?, &[]))),
-        column("held-out log-likelihood", &|_, point| Some(number(point.held_out?.log_likelihood, &[]))),
-        column("perplexity", &|_, point| Some(perplexity(point.held_out?.perplexity))),
-        column("R-hat", &|_, point| Some(fixed(point.r_hat?, 3))),
-        column("effective draws", &|_, point| Some(fixed(point.effective_sample_size?, 0))),
+        column("run", &|_, point| Some(point.result.run.to_string())),
+        column("rounds", &|_, point| Some(point.result.rounds.to_string())),
+        column("objective", &|_, point| Some(number(point.result.bound?, &[]))),
+        column("held-out log-likelihood", &|_, point| {
+            Some(number(point.result.held_out?.log_likelihood, &[]))
+        }),
+        column("perplexity", &|_, point| Some(perplexity(point.result.held_out?.perplexity))),
+        column("R-hat", &|_, point| Some(fixed(point.result.r_hat?, 3))),
+        column("effective draws", &|_, point| Some(fixed(point.result.effective_sample_size?, 0))),
         column("CPU seconds per round", &|at, _| Some(number(per_round(at)?, &[]))),
     ];
-    let arcs = points.first().and_then(|point| recommended(point.attachment.keys().map(String::as_str)));
+    let arcs =
+        points.first().and_then(|point| recommended(point.result.attachment.keys().map(String::as_str)));
     let attachment = arcs.into_iter().flat_map(|decoder| {
         let of_class = |at: usize| {
-            let directed = |point: &PointSummary| point.attachment.get(decoder)?.classes()[at].1.directed;
+            let directed =
+                |point: &PointSummary| point.result.attachment.get(decoder)?.classes()[at].1.directed;
             let class = ["≤ 10", "≤ 20", "all"][at];
             column(&format!("{decoder} {class}"), &|_, point| Some(fixed(directed(point)?, 3)))
         };
@@ -82,12 +86,12 @@ fn table(report: &Report<'_>) -> Markup {
     });
     // Of the recommended decoder all scores, of the others F1.
     let decoders =
-        points.first().map_or(Vec::new(), |point| point.scores.keys().map(String::as_str).collect());
+        points.first().map_or(Vec::new(), |point| point.result.scores.keys().map(String::as_str).collect());
     let scores = recommended_first(decoders).into_iter().enumerate().flat_map(|(at, decoder)| {
         let column = |part: usize| {
             let (name, _) = parts(&Scores::default())[part];
             let name = if part == 0 { format!("token F1, {decoder}") } else { name.to_owned() };
-            let score = move |point: &PointSummary| parts(point.scores.get(decoder)?)[part].1;
+            let score = move |point: &PointSummary| parts(point.result.scores.get(decoder)?)[part].1;
             column(&name, &|_, point| Some(fixed(score(point)?, 3)))
         };
         (0..if at == 0 { 4 } else { 1 }).map(column).collect::<Vec<_>>()
@@ -132,7 +136,7 @@ fn charts(points: &[PointSummary]) -> Markup {
     let x_scale = if lowest > 0.0 && highest / lowest >= DECADES { Scale::Log } else { Scale::Linear };
     let chart = |decoder: &str| {
         let series = (0..4).map(|part| {
-            let score = |at: usize| parts(points[at].scores.get(decoder)?)[part].1;
+            let score = |at: usize| parts(points[at].result.scores.get(decoder)?)[part].1;
             let points = order.iter().filter_map(|&at| Some((values[at], score(at)?))).collect();
             Series { name: parts(&Scores::default())[part].0.to_owned(), points, quiet: false }
         });
@@ -142,7 +146,7 @@ fn charts(points: &[PointSummary]) -> Markup {
             Chart { title: &title, x_label: key, x_scale, y_includes: &SHARES, series, ..Chart::default() };
         chart.figure()
     };
-    all(recommended(points[0].scores.keys().map(String::as_str)).and_then(chart).into_iter().collect())
+    all(recommended(points[0].result.scores.keys().map(String::as_str)).and_then(chart).into_iter().collect())
 }
 
 /// The only key that differs between settings with these names (`alpha=1e-5 method=em`), if its values are numbers.

@@ -411,7 +411,7 @@ mod tests {
         let inputs = Inputs::load(&job).unwrap();
         let run = |checkpoints: &mut Checkpoints, recorder: &mut Recorder| {
             let outcome = train(&job, &inputs, &Inline::default(), checkpoints, recorder).unwrap();
-            assert_eq!(outcome.rounds_run, 12);
+            assert_eq!(outcome.result.rounds_run, 12);
             parameters_sha256(&outcome.model)
         };
         let without = Storage::new(false).within(|recorder| run(&mut Checkpoints::none(), recorder));

@@ -232,17 +232,29 @@ fn came_to(job: &Job) -> Result<String, String> {
 pub fn came_to_with(outcome: &Outcome) -> String {
     json!([
         parameters_sha256(&outcome.model),
-        (outcome.rounds, outcome.converged, outcome.bound, &outcome.bounds),
-        (outcome.held_out, &outcome.scores, &outcome.brackets, &outcome.attachment, &outcome.components),
+        (outcome.result.rounds, outcome.result.converged, outcome.result.bound, &outcome.result.bounds),
+        (
+            outcome.result.held_out,
+            &outcome.result.scores,
+            &outcome.result.brackets,
+            &outcome.result.attachment,
+            &outcome.result.components
+        ),
     ])
     .to_string()
 }
 
 fn point_came_to(point: &PointSummary) -> String {
     json!([
-        point.parameters_sha256,
-        (point.rounds, point.converged, point.bound, &point.bounds),
-        (point.held_out, &point.scores, &point.brackets, &point.attachment, &point.components),
+        point.result.parameters_sha256,
+        (point.result.rounds, point.result.converged, point.result.bound, &point.result.bounds),
+        (
+            point.result.held_out,
+            &point.result.scores,
+            &point.result.brackets,
+            &point.result.attachment,
+            &point.result.components
+        ),
     ])
     .to_string()
 }
@@ -397,7 +409,11 @@ fn voters_are_single_runs_and_change_nothing_but_the_vote() {
         parse(&text, dir.path(), &[voters.clone(), "inference.seed=1,2".to_owned()]).unwrap();
     with_voters.output.segments = vec!["Word".to_owned()];
     let outcome = run(&with_voters).unwrap();
-    assert!(outcome.run == 1 || outcome.run == 4, "the result is of a point of the grammar: {}", outcome.run);
+    assert!(
+        outcome.result.run == 1 || outcome.result.run == 4,
+        "the result is of a point of the grammar: {}",
+        outcome.result.run
+    );
     assert_eq!(outcome.points.len(), 6);
     let mut votes = Vec::new();
     for (point, at) in outcome.points.iter().zip(0..) {
@@ -406,9 +422,10 @@ fn voters_are_single_runs_and_change_nothing_but_the_vote() {
         let set = [format!("model.grammar={grammar}"), format!("inference.seed={seed}")];
         let single = run(&parse(&text, dir.path(), &set).unwrap()).unwrap();
         let mut point = point.clone();
-        let (vote, alone) = (point.scores.remove(MBR_VOTE), single.scores.get(MBR_VOTE).copied());
+        let (vote, alone) =
+            (point.result.scores.remove(MBR_VOTE), single.result.scores.get(MBR_VOTE).copied());
         votes.push(vote == alone);
-        point.scores.extend(alone.map(|alone| (MBR_VOTE.to_owned(), alone)));
+        point.result.scores.extend(alone.map(|alone| (MBR_VOTE.to_owned(), alone)));
         assert_eq!(point_came_to(&point), came_to_with(&single), "{}", point.name);
     }
     assert_eq!(

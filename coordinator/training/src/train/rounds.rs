@@ -30,7 +30,7 @@ use super::stopped::Stopped;
 use crate::events::{Observer, RunEvent};
 use crate::job::{self, Inference, Job, Method};
 use crate::metrics::{
-    AttachmentByDecoder, ComponentMetrics, Ending, HeldOut, RoundMetrics, Scores, ScoresByDecoder,
+    AttachmentByDecoder, ComponentMetrics, Ending, HeldOut, RoundMetrics, RunResult, Scores, ScoresByDecoder,
     decoder_name, traces,
 };
 use crate::outcome::Sample;
@@ -75,26 +75,12 @@ struct Active<'a> {
 pub struct FinishedPoint {
     /// The point's name.
     pub name: String,
-    /// The run, from 1 among all of the job.
-    pub run: usize,
+    /// What the run came to, without scores.
+    pub result: RunResult,
     /// All runs of the point, from 1.
     pub runs: std::ops::Range<usize>,
     /// Its model.
     pub model: Trained,
-    /// The round that is kept.
-    pub rounds: usize,
-    /// Rounds that the run had.
-    pub rounds_run: usize,
-    /// Why it ended.
-    pub ending: Ending,
-    /// Whether it converged.
-    pub converged: bool,
-    /// Its last objective.
-    pub bound: Option<f64>,
-    /// The last objective of every run of the point.
-    pub bounds: Vec<Option<f64>>,
-    /// Measurement on held-out sentences.
-    pub held_out: Option<HeldOut>,
     /// Models of the other chains of a sampler.
     pub chains: Vec<Model>,
     /// The samples of all its runs, by sentence of the corpus; empty without samples.
@@ -491,11 +477,8 @@ impl<'a> Training<'a> {
         let others = of_point.iter().filter(|&&run| run != best && inference.method.is_sampler());
         let models = others.map(|&run| self.runs[run].model()).collect::<Result<Vec<Trained>>>()?;
         let chains = models.iter().filter_map(|model| model.of_grammar().cloned()).collect();
-        Ok(FinishedPoint {
-            name,
+        let result = RunResult {
             run,
-            runs,
-            model,
             rounds,
             rounds_run,
             ending,
@@ -503,9 +486,9 @@ impl<'a> Training<'a> {
             bound,
             bounds,
             held_out,
-            chains,
-            tallies,
-        })
+            ..RunResult::default()
+        };
+        Ok(FinishedPoint { name, result, runs, model, chains, tallies })
     }
 }
 

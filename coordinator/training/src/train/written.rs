@@ -300,12 +300,12 @@ fn the_objective_of_written_parameters_is_that_of_the_next_round() {
                 Estimator::MapEm => map_em::bound(&groups, estimate, weights, log_z),
                 _ => vb::bound(&groups, estimate, log_z),
             };
-            let expected = next.bound.unwrap();
+            let expected = next.result.bound.unwrap();
             assert!(
                 (bound - expected).abs() < 1e-9 * expected.abs(),
                 "{model:?} {estimator:?}: {bound}, {expected}"
             );
-            assert_ne!(written.bound, next.bound, "{model:?} {estimator:?}, {rounds} rounds");
+            assert_ne!(written.result.bound, next.result.bound, "{model:?} {estimator:?}, {rounds} rounds");
 
             // Probabilities are printed as they are used.
             if params.is_point {

@@ -93,20 +93,23 @@ fn two_that_vary(points: &[PointSummary]) -> Option<(Axis<'_>, Axis<'_>)> {
 fn measure(points: &[PointSummary]) -> Option<(String, Vec<Option<f64>>)> {
     let first = points.first()?;
     let all = |value: &dyn Fn(&PointSummary) -> Option<f64>| points.iter().map(value).collect();
-    if let Some(decoder) = recommended(first.scores.keys().map(String::as_str)) {
-        return Some((format!("Token F1, {decoder},"), all(&|point| point.scores.get(decoder)?.token_f1)));
-    }
-    if let Some(decoder) = recommended(first.attachment.keys().map(String::as_str)) {
-        let directed = |point: &PointSummary| point.attachment.get(decoder)?.all.directed;
-        return Some((format!("Attachment, {decoder},"), all(&directed)));
-    }
-    if let Some(decoder) = recommended(first.brackets.keys().map(String::as_str)) {
+    if let Some(decoder) = recommended(first.result.scores.keys().map(String::as_str)) {
         return Some((
-            format!("Bracket F1, {decoder},"),
-            all(&|point| point.brackets.get(decoder)?.labelled.f1),
+            format!("Token F1, {decoder},"),
+            all(&|point| point.result.scores.get(decoder)?.token_f1),
         ));
     }
-    first.bound.map(|_| ("Objective".to_owned(), all(&|point| point.bound)))
+    if let Some(decoder) = recommended(first.result.attachment.keys().map(String::as_str)) {
+        let directed = |point: &PointSummary| point.result.attachment.get(decoder)?.all.directed;
+        return Some((format!("Attachment, {decoder},"), all(&directed)));
+    }
+    if let Some(decoder) = recommended(first.result.brackets.keys().map(String::as_str)) {
+        return Some((
+            format!("Bracket F1, {decoder},"),
+            all(&|point| point.result.brackets.get(decoder)?.labelled.f1),
+        ));
+    }
+    first.result.bound.map(|_| ("Objective".to_owned(), all(&|point| point.result.bound)))
 }
 
 /// A value as the job file has it, strings without quotes.
@@ -119,10 +122,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::metrics::RunResult;
 
     fn point(settings: Value, bound: f64) -> PointSummary {
         let settings = settings.as_object().unwrap().clone().into_iter().collect();
-        PointSummary { settings, bound: Some(bound), ..PointSummary::default() }
+        let result = RunResult { bound: Some(bound), ..RunResult::default() };
+        PointSummary { settings, result, ..PointSummary::default() }
     }
 
     #[test]
