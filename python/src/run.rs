@@ -454,9 +454,9 @@ impl Shared {
 struct Recorder<'a>(&'a Shared);
 
 impl Observer for Recorder<'_> {
-    fn on(&mut self, event: &RunEvent<'_>) -> Result<()> {
+    fn on(&mut self, event: &RunEvent) -> Result<()> {
         let Recorder(shared) = *self;
-        match *event {
+        match event {
             RunEvent::Started(_) => {
                 shared.state().stage = Stage::Training;
                 shared.changed.notify_all();

@@ -145,7 +145,7 @@ struct Sweeps {
 }
 
 impl Observer for Sweeps {
-    fn on(&mut self, event: &RunEvent<'_>) -> Result<()> {
+    fn on(&mut self, event: &RunEvent) -> Result<()> {
         if let RunEvent::RoundFinished(round) = event
             && round.round == PROBE_SWEEPS as usize
         {

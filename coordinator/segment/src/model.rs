@@ -76,7 +76,7 @@ fn choose(text: &Text, vowels: &str, sampling: &Sampling, observer: &mut dyn Obs
         voter: None,
         reason: format!("trials take longer than half of --seconds {}", limit.as_secs_f64() * 2.0),
     });
-    observer.on(&RunEvent::Notice(&choice.reason))?;
+    observer.on(&RunEvent::Notice(choice.reason.clone()))?;
     Ok(choice)
 }
 

@@ -165,7 +165,7 @@ impl Sampling {
     ) -> Result<(ModelFile, Effort)> {
         let dir = tempfile::tempdir().context("cannot create a temporary folder")?;
         let names = names_in(dir.path(), text);
-        let mut notice = |text: &str| observer.on(&RunEvent::Notice(&with_names(text, &names)));
+        let mut notice = |text: &str| observer.on(&RunEvent::Notice(with_names(text, &names)));
         let begun = clock::now();
         // Of a cascade the second run is measured; the first one has as many sweeps.
         let n_runs = if model.cascade > 0 { 2 } else { 1 };

@@ -49,7 +49,7 @@ use training::outcome::FleetUse;
 use self::exchange::{Exchange, Reply};
 use self::foreign_tasks::{Blobs, ForeignTasks};
 use self::frames::Sender;
-use self::messages::{Action, Assignment, FromJob, OwnedEvent, ToJob};
+use self::messages::{Action, Assignment, FromJob, ToJob};
 
 pub use self::job_side::run;
 pub use self::messages::Reason;
@@ -158,9 +158,8 @@ impl Processes {
                     FromJob::Digest { request, digest } => exchange.reply(request, Reply::Digest(digest)),
                     FromJob::Processed { bytes } => exchange.processed(bytes),
                     FromJob::Event(event) => {
-                        let received =
-                            serde_json::from_str::<OwnedEvent>(&event).map_err(anyhow::Error::from);
-                        if let Err(error) = received.and_then(|event| event.tell(observer)) {
+                        let received = serde_json::from_str(&event).map_err(anyhow::Error::from);
+                        if let Err(error) = received.and_then(|event| observer.on(&event)) {
                             tracing::warn!("an event of the job is not shown: {error:#}");
                         }
                     }

@@ -135,7 +135,7 @@ struct Advancing<'a> {
 }
 
 impl Observer for Advancing<'_> {
-    fn on(&mut self, event: &RunEvent<'_>) -> Result<()> {
+    fn on(&mut self, event: &RunEvent) -> Result<()> {
         if let RunEvent::Checkpointed(_) = event {
             let id = self.id;
             // Training need not wait. If it cannot be stored, a later checkpoint counts.

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use rand_pcg::Pcg64Mcg;
 use scheduler::Cause;
 use training::events::{All, Observer, RunEvent};
-use training::metrics::{CheckpointStatus, Phase, RoundMetrics, Start, Summary};
+use training::metrics::{CheckpointStatus, Phase, RoundMetrics, Start};
 use training::progress::Progress;
 use training::snapshot::Snapshot;
 
@@ -17,35 +17,23 @@ use crate::status::posting::Posting;
 use crate::status::{JobStatus, RunStatus, WAITING};
 use crate::view::SharedView;
 
-/// An event that owns what it tells.
-#[derive(Debug)]
-enum Happening {
-    Started(Start),
-    Resumed(usize),
-    Prepared(Vec<RoundMetrics>),
-    Phase(Phase),
-    Round(Box<RoundMetrics>),
-    Scored { run: usize, round: usize },
-    Checkpoint(bool),
-    Fleet(FleetEvent),
-    Notice,
-    Stopped,
-    Finished,
-}
-
 /// A run of random course, in an order that training can produce.
 struct Course {
     random: Pcg64Mcg,
-    events: Vec<Happening>,
+    events: Vec<RunEvent>,
     workers: usize,
 }
 
 impl Course {
-    fn of(seed: u64) -> Vec<Happening> {
+    fn of(seed: u64) -> Vec<RunEvent> {
         let (random, events) = (stream(seed, 0, 0), Vec::new());
         let mut course = Course { random, events, workers: 0 };
         let is_stopped = course.train().is_none();
-        course.events.push(if is_stopped { Happening::Stopped } else { Happening::Finished });
+        course.events.push(if is_stopped {
+            RunEvent::Stopped("stopped".to_owned())
+        } else {
+            RunEvent::Finished(Box::default())
+        });
         course.events
     }
 
@@ -56,39 +44,44 @@ impl Course {
     /// Trains; `None` if the run is stopped.
     fn train(&mut self) -> Option<()> {
         let (runs, max_rounds) = (1 + below(3, &mut self.random), 1 + below(6, &mut self.random));
-        self.events.push(Happening::Started(Start { runs, max_rounds, ..Start::default() }));
-        self.events.push(Happening::Phase(Phase::Preprocess));
+        self.events.push(RunEvent::Started(Start { runs, max_rounds, ..Start::default() }));
+        self.events.push(RunEvent::PhaseBegun(Phase::Preprocess));
         let mut done = 0;
         if self.one_in(3) {
             // The job file may have been given fewer rounds since.
             done = below(max_rounds + 2, &mut self.random);
-            self.events.push(Happening::Resumed(done));
+            self.events.push(RunEvent::Resumed { checkpoint: "000001.ckpt".to_owned(), round: done });
         }
         self.map(Stage::Candidates)?;
         let earlier = (1..=done).flat_map(|round| (1..=runs).map(move |run| (run, round)));
         let earlier = earlier.map(|(run, round)| RoundMetrics { run, round, ..RoundMetrics::default() });
-        self.events.push(Happening::Prepared(earlier.collect()));
-        self.events.push(Happening::Notice);
-        self.events.push(Happening::Phase(Phase::Rounds));
+        self.events.push(RunEvent::Prepared { earlier: earlier.collect() });
+        self.events.push(RunEvent::Notice("skipped a line".to_owned()));
+        self.events.push(RunEvent::PhaseBegun(Phase::Rounds));
         let mut active: Vec<usize> = (1..=runs).collect();
         for round in done + 1..=max_rounds {
             self.map(Stage::Round { run: 1, round })?;
             for &run in &active {
                 let seconds = below(1000, &mut self.random) as f64 / 100.0;
                 let metrics = RoundMetrics { run, round, seconds, ..RoundMetrics::default() };
-                self.events.push(Happening::Round(Box::new(metrics)));
-                self.events.push(Happening::Scored { run, round });
+                self.events.push(RunEvent::RoundFinished(Box::new(metrics)));
+                let snapshot = Snapshot { run, round, ..Snapshot::default() };
+                self.events.push(RunEvent::Scored(Box::new(snapshot)));
             }
             if self.one_in(2) {
                 let is_written = !self.one_in(4);
-                self.events.push(Happening::Checkpoint(is_written));
+                self.events.push(if is_written {
+                    RunEvent::Checkpointed(CheckpointStatus::default())
+                } else {
+                    RunEvent::CheckpointFailed("no room".to_owned())
+                });
             }
             active.retain(|_| below(5, &mut self.random) > 0);
             if active.is_empty() {
                 break;
             }
         }
-        self.events.push(Happening::Phase(Phase::Decode));
+        self.events.push(RunEvent::PhaseBegun(Phase::Decode));
         self.map(Stage::Decode)
     }
 
@@ -134,32 +127,7 @@ impl Course {
     }
 
     fn fleet(&mut self, event: FleetEvent) {
-        self.events.push(Happening::Fleet(event));
-    }
-}
-
-impl Happening {
-    fn tell(&self, observer: &mut dyn Observer) {
-        let (status, error) = (CheckpointStatus::default(), anyhow::anyhow!("no room"));
-        let summary = Summary::default();
-        let snapshot = |run, round| Snapshot { run, round, ..Snapshot::default() };
-        let observed = match self {
-            Happening::Started(start) => observer.on(&RunEvent::Started(start)),
-            Happening::Resumed(round) => {
-                observer.on(&RunEvent::Resumed { checkpoint: "000001.ckpt", round: *round })
-            }
-            Happening::Prepared(earlier) => observer.on(&RunEvent::Prepared { earlier }),
-            Happening::Phase(phase) => observer.on(&RunEvent::PhaseBegun(*phase)),
-            Happening::Round(round) => observer.on(&RunEvent::RoundFinished(round)),
-            Happening::Scored { run, round } => observer.on(&RunEvent::Scored(&|| snapshot(*run, *round))),
-            Happening::Checkpoint(true) => observer.on(&RunEvent::Checkpointed(&status)),
-            Happening::Checkpoint(false) => observer.on(&RunEvent::CheckpointFailed(&error)),
-            Happening::Fleet(event) => observer.on(&RunEvent::Fleet(event)),
-            Happening::Notice => observer.on(&RunEvent::Notice("skipped a line")),
-            Happening::Stopped => observer.on(&RunEvent::Stopped("stopped")),
-            Happening::Finished => observer.on(&RunEvent::Finished(&summary)),
-        };
-        observed.unwrap();
+        self.events.push(RunEvent::Fleet(event));
     }
 }
 
@@ -177,19 +145,19 @@ struct Truth {
 }
 
 impl Truth {
-    fn on(&mut self, happening: &Happening) {
-        match happening {
-            Happening::Prepared(earlier) => self.n_rounds = earlier.len(),
-            Happening::Phase(phase) => self.phase = Some(*phase),
-            Happening::Round(round) => {
+    fn on(&mut self, event: &RunEvent) {
+        match event {
+            RunEvent::Prepared { earlier } => self.n_rounds = earlier.len(),
+            RunEvent::PhaseBegun(phase) => self.phase = Some(*phase),
+            RunEvent::RoundFinished(round) => {
                 self.last = Some((round.run, round.round));
                 self.n_rounds += 1;
             }
-            Happening::Checkpoint(true) => self.written += 1,
-            Happening::Checkpoint(false) => self.failed += 1,
-            Happening::Fleet(FleetEvent::Waiting(waiting)) => self.waiting = Some(*waiting),
-            Happening::Fleet(FleetEvent::WaitingOver { .. }) => self.waiting = None,
-            Happening::Stopped | Happening::Finished => self.is_over = true,
+            RunEvent::Checkpointed(_) => self.written += 1,
+            RunEvent::CheckpointFailed(_) => self.failed += 1,
+            RunEvent::Fleet(FleetEvent::Waiting(waiting)) => self.waiting = Some(*waiting),
+            RunEvent::Fleet(FleetEvent::WaitingOver { .. }) => self.waiting = None,
+            RunEvent::Stopped(_) | RunEvent::Finished(_) => self.is_over = true,
             _ => {}
         }
     }
@@ -220,10 +188,10 @@ fn readers_show_the_truth_after_every_event() {
         let put = said.clone();
         let mut lines = Progress::lines(move |line| put.lock().push(line.to_owned()));
         let seen = view.clone();
-        for happening in Course::of(seed) {
-            truth.on(&happening);
-            happening.tell(&mut All(vec![&mut posting, &mut view, &mut lines]));
-            n_stopped += usize::from(matches!(happening, Happening::Stopped));
+        for event in Course::of(seed) {
+            truth.on(&event);
+            All(vec![&mut posting, &mut view, &mut lines]).on(&event).unwrap();
+            n_stopped += usize::from(matches!(event, RunEvent::Stopped(_)));
             let status = run_status.read();
             truth.check(&status);
             n_waits += usize::from(status.waiting.is_some());
@@ -235,7 +203,7 @@ fn readers_show_the_truth_after_every_event() {
             });
             assert_eq!(waits.unwrap_or(false), truth.waiting.is_some(), "seed {seed}: {said:?}");
             assert!(said.iter().all(|line| !line.contains(char::is_control)), "{said:?}");
-            assert_eq!(seen.read().rounds.len(), truth.n_rounds, "seed {seed}: {happening:?}");
+            assert_eq!(seen.read().rounds.len(), truth.n_rounds, "seed {seed}: {event:?}");
         }
     }
     assert!(n_waits > 500 && n_lefts > 500 && n_stopped > 20, "{n_waits}, {n_lefts}, {n_stopped}");

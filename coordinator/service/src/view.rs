@@ -106,23 +106,24 @@ impl SharedView {
 }
 
 impl Observer for SharedView {
-    fn on(&mut self, event: &RunEvent<'_>) -> Result<()> {
-        match *event {
+    fn on(&mut self, event: &RunEvent) -> Result<()> {
+        match event {
             RunEvent::Started(start) => self.0.lock().start = start.clone(),
             RunEvent::Prepared { earlier } => {
                 let mut seen = self.0.lock();
                 seen.rounds.clear();
                 earlier.iter().for_each(|round| seen.push(round.clone()));
             }
-            RunEvent::RoundFinished(round) => self.0.lock().push(round.clone()),
+            RunEvent::RoundFinished(round) => self.0.lock().push((**round).clone()),
             RunEvent::Finished(summary) => self.0.lock().final_scores = final_scores(summary),
-            RunEvent::Scored(look) => {
-                let snapshot = look();
-                self.0.lock().learn(snapshot);
-            }
+            RunEvent::Scored(snapshot) => self.0.lock().learn((**snapshot).clone()),
             _ => {}
         }
         Ok(())
+    }
+
+    fn shows_snapshots(&self) -> bool {
+        true
     }
 }
 
@@ -164,9 +165,9 @@ mod tests {
         let mut observer = view.clone();
         training::fixture::train(&mut observer).unwrap();
         let sentences = vec![Default::default()];
-        let mut scored = |snapshot: &Snapshot| observer.on(&RunEvent::Scored(&|| snapshot.clone())).unwrap();
-        scored(&Snapshot { run: 1, round: 39, sentences, ..Default::default() });
-        scored(&Snapshot { run: 1, round: 40, ..Default::default() });
+        let mut scored = |snapshot: Snapshot| observer.on(&RunEvent::Scored(Box::new(snapshot))).unwrap();
+        scored(Snapshot { run: 1, round: 39, sentences, ..Default::default() });
+        scored(Snapshot { run: 1, round: 40, ..Default::default() });
         let seen = view.read();
         assert_eq!((seen.rounds.len(), seen.start.max_rounds), (40, 40));
         assert_eq!((seen.snapshots[&1].round, seen.snapshots[&1].sentences.len()), (40, 1));

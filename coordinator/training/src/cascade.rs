@@ -39,12 +39,12 @@ impl First {
     /// Runs it, and returns the affixes that it uses most.
     pub fn run(&mut self, n: usize, fleet: &dyn Map, observer: &mut dyn Observer) -> Result<FoundAffixes> {
         let grammar = &self.job.model.grammar;
-        observer.on(&RunEvent::Notice(&format!("first run of the cascade, with {grammar}")))?;
+        observer.on(&RunEvent::Notice(format!("first run of the cascade, with {grammar}")))?;
         let inputs = Inputs::load(&self.job)?;
         let outcome = train(&self.job, &inputs, fleet, &mut self.checkpoints, observer)?;
         let saved = self.job.corpus.saved(outcome.model);
         let [prefixes, suffixes] = Auto::AFFIXES.map(|affixes| most_used(&saved, affixes, n));
-        observer.on(&RunEvent::Notice(&format!(
+        observer.on(&RunEvent::Notice(format!(
             "the second run knows the prefixes {} and the suffixes {}",
             listed(&prefixes),
             listed(&suffixes)

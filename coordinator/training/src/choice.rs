@@ -92,7 +92,7 @@ pub fn chosen(job: &Job, fleet: &dyn Map, observer: &mut dyn Observer) -> Result
     let choice = choose(&corpus, &job.corpus, &job.model, 1.0, fleet, observer)?;
     let Choice { grammar, voter, reason } = choice.of_able(&corpus, &job.corpus, &job.model, fleet)?;
     let voters: Vec<GrammarSource> = voter.into_iter().map(GrammarSource::Auto).collect();
-    observer.on(&RunEvent::Notice(&reason))?;
+    observer.on(&RunEvent::Notice(reason.clone()))?;
     Ok(Some(job.with_grammars(GrammarSource::Auto(grammar), voters)))
 }
 
@@ -279,7 +279,7 @@ fn trial(
     observer: &mut dyn Observer,
 ) -> Result<Corpus> {
     let n = part.sentences.len();
-    observer.on(&RunEvent::Notice(&format!("trial of {grammar} on {n} utterances")))?;
+    observer.on(&RunEvent::Notice(format!("trial of {grammar} on {n} utterances")))?;
     let dir = tempfile::tempdir().context("cannot create a temporary folder")?;
     let job = trial_job(part, grammar, sweeps, table, model, dir.path())?;
     let unit = job.corpus.options().effective_unit();
@@ -328,7 +328,7 @@ fn trial_job(
 struct OfFleet<'a>(&'a mut dyn Observer);
 
 impl Observer for OfFleet<'_> {
-    fn on(&mut self, event: &RunEvent<'_>) -> Result<()> {
+    fn on(&mut self, event: &RunEvent) -> Result<()> {
         match event {
             RunEvent::Fleet(_) => self.0.on(event),
             _ => Ok(()),

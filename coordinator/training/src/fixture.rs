@@ -44,9 +44,9 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
         runs: 1,
         points: vec![String::new()],
     };
-    observer.on(&RunEvent::Started(&start))?;
-    observer.on(&RunEvent::Prepared { earlier: &[] })?;
-    observer.on(&RunEvent::Notice("corpus.txt:7: skipped 2 empty lines, this being the first"))?;
+    observer.on(&RunEvent::Started(start.clone()))?;
+    observer.on(&RunEvent::Prepared { earlier: Vec::new() })?;
+    observer.on(&RunEvent::Notice("corpus.txt:7: skipped 2 empty lines, this being the first".to_owned()))?;
     observer.on(&RunEvent::PhaseBegun(Phase::Rounds))?;
     let lines =
         |merged: usize| GOLD.iter().enumerate().map(move |(at, line)| merge(line, at % 3 < merged)).collect();
@@ -58,7 +58,7 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
         let f1 = |last: f64| Scores { token_f1: Some(last * done), ..Scores::default() };
         let scores: ScoresByDecoder =
             [("viterbi".to_owned(), f1(0.56)), ("mbr".to_owned(), f1(0.81))].into_iter().collect();
-        observer.on(&RunEvent::RoundFinished(&RoundMetrics {
+        observer.on(&RunEvent::RoundFinished(Box::new(RoundMetrics {
             run: 1,
             round,
             bound: (round > 1).then(|| bound(round as f64)),
@@ -79,7 +79,7 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
             acceptance: None,
             changed: None,
             r_hat: None,
-        }))?;
+        })))?;
     }
     observer.on(&RunEvent::PhaseBegun(Phase::Decode))?;
     let mut samples = Samples::default();

@@ -244,8 +244,8 @@ impl Progress {
     }
 
     fn fleet(&mut self, event: &FleetEvent) {
-        match *event {
-            FleetEvent::Waiting(waiting) => self.waiting = Some(waiting),
+        match event {
+            FleetEvent::Waiting(waiting) => self.waiting = Some(*waiting),
             FleetEvent::WaitingOver { .. } => self.waiting = None,
             _ => {}
         }
@@ -308,12 +308,12 @@ impl Progress {
 
 impl Observer for Progress {
     /// A line that cannot be written is an error when the next round ends.
-    fn on(&mut self, event: &RunEvent<'_>) -> anyhow::Result<()> {
+    fn on(&mut self, event: &RunEvent) -> anyhow::Result<()> {
         self.time_left.on(event);
-        match *event {
+        match event {
             RunEvent::Started(start) => self.started(start),
-            RunEvent::Resumed { checkpoint, round } => self.resumed(checkpoint, round),
-            RunEvent::PhaseBegun(phase) => self.phase(phase),
+            RunEvent::Resumed { checkpoint, round } => self.resumed(checkpoint, *round),
+            RunEvent::PhaseBegun(phase) => self.phase(*phase),
             RunEvent::RoundFinished(round) => {
                 self.round(round);
                 return self.failed.take().map_or(Ok(()), Err);
@@ -574,7 +574,7 @@ mod tests {
     fn a_bar_shows_waiting_and_then_its_earlier_text() {
         let mut progress = Progress::new(Style::Bar);
         let bar_says = |progress: &Progress| progress.bar.as_ref().unwrap().message();
-        let mut tell = |event: RunEvent<'_>| {
+        let mut tell = |event: RunEvent| {
             progress.on(&event).unwrap();
             bar_says(&progress)
         };
@@ -582,15 +582,15 @@ mod tests {
         let over = FleetEvent::WaitingOver { waited: Duration::from_secs(2) };
         for (event, said) in [
             (RunEvent::PhaseBegun(Phase::Preprocess), "preparing"),
-            (RunEvent::Fleet(&waiting), "waiting for workers: 1 of 3"),
-            (RunEvent::Fleet(&over), "preparing"),
+            (RunEvent::Fleet(waiting.clone()), "waiting for workers: 1 of 3"),
+            (RunEvent::Fleet(over.clone()), "preparing"),
             (RunEvent::PhaseBegun(Phase::Rounds), "training"),
             (
-                RunEvent::RoundFinished(&RoundMetrics { run: 1, round: 1, ..Default::default() }),
+                RunEvent::RoundFinished(Box::new(RoundMetrics { run: 1, round: 1, ..Default::default() })),
                 "bound –  < 0.0 s  0 sentences/s",
             ),
-            (RunEvent::Fleet(&waiting), "waiting for workers: 1 of 3"),
-            (RunEvent::Fleet(&over), "bound –  < 0.0 s  0 sentences/s"),
+            (RunEvent::Fleet(waiting.clone()), "waiting for workers: 1 of 3"),
+            (RunEvent::Fleet(over.clone()), "bound –  < 0.0 s  0 sentences/s"),
             (RunEvent::PhaseBegun(Phase::Decode), "decoding"),
         ] {
             assert_eq!(tell(event), said);

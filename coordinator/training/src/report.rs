@@ -456,9 +456,9 @@ mod tests {
     struct Rounds(Vec<RoundMetrics>);
 
     impl Observer for Rounds {
-        fn on(&mut self, event: &RunEvent<'_>) -> anyhow::Result<()> {
-            if let RunEvent::RoundFinished(round) = *event {
-                self.0.push(round.clone());
+        fn on(&mut self, event: &RunEvent) -> anyhow::Result<()> {
+            if let RunEvent::RoundFinished(round) = event {
+                self.0.push((**round).clone());
             }
             Ok(())
         }

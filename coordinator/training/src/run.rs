@@ -145,7 +145,7 @@ impl<'a> Run<'a> {
                         "{name} in the output folder has the last decisions of the scheduler, for a report"
                     );
                     // The failure of the batch is the error, whether it can be shown or not.
-                    let _ = observer.on(&RunEvent::Notice(&text));
+                    let _ = observer.on(&RunEvent::Notice(text.clone()));
                 }
                 Err(error) => {
                     tracing::warn!("the last decisions of the scheduler cannot be written: {error:#}")
@@ -186,11 +186,11 @@ impl<'a> Run<'a> {
         observer: &mut dyn Observer,
     ) -> Result<Summary> {
         if let Some(notice) = fleet_use.notice() {
-            observer.on(&RunEvent::Notice(&notice))?;
+            observer.on(&RunEvent::Notice(notice.clone()))?;
             outcome.notices.push(notice);
         }
         let summary = self.output.finish(&self.job, &self.rounds, &mut outcome, fleet_use)?;
-        observer.on(&RunEvent::Finished(&summary))?;
+        observer.on(&RunEvent::Finished(Box::new(summary.clone())))?;
         Ok(summary)
     }
 }
@@ -222,15 +222,15 @@ struct Recorder<'a> {
 }
 
 impl Observer for Recorder<'_> {
-    fn on(&mut self, event: &RunEvent<'_>) -> Result<()> {
-        match *event {
+    fn on(&mut self, event: &RunEvent) -> Result<()> {
+        match event {
             RunEvent::Prepared { earlier } => {
                 self.output.begin(self.job, self.job_file, earlier)?;
                 *self.rounds = earlier.to_vec();
             }
             RunEvent::RoundFinished(round) => {
                 self.output.round(round)?;
-                self.rounds.push(round.clone());
+                self.rounds.push((**round).clone());
             }
             _ => {}
         }
@@ -301,12 +301,12 @@ mod tests {
         run(dir.path(), &out, fixture::train).unwrap();
         let summary = out.join("summary.json");
         let before = run(dir.path(), &out, |observer| {
-            observer.on(&RunEvent::Started(&Start::default()))?;
+            observer.on(&RunEvent::Started(Start::default()))?;
             anyhow::bail!("no derivation")
         });
         assert!(before.is_err() && summary.exists());
         let after = run(dir.path(), &out, |observer| {
-            observer.on(&RunEvent::Prepared { earlier: &[] })?;
+            observer.on(&RunEvent::Prepared { earlier: Vec::new() })?;
             anyhow::bail!("interrupted")
         });
         assert!(after.is_err() && !summary.exists() && !out.join("report.html").exists());

@@ -35,8 +35,8 @@ pub struct TimeLeft {
 
 impl TimeLeft {
     /// Takes note of an event.
-    pub fn on(&mut self, event: &RunEvent<'_>) {
-        match *event {
+    pub fn on(&mut self, event: &RunEvent) {
+        match event {
             RunEvent::Started(start) => {
                 let (max_rounds, runs) = (start.max_rounds, start.runs);
                 *self = TimeLeft { max_rounds, runs, ..TimeLeft::default() };
@@ -44,7 +44,7 @@ impl TimeLeft {
             RunEvent::Prepared { earlier } => {
                 self.rounds = earlier.iter().map(|round| (round.run, round.round)).collect();
             }
-            RunEvent::PhaseBegun(phase) => (self.is_training, self.waited) = (phase == Phase::Rounds, 0.0),
+            RunEvent::PhaseBegun(phase) => (self.is_training, self.waited) = (*phase == Phase::Rounds, 0.0),
             RunEvent::RoundFinished(round) => {
                 self.rounds.insert(round.run, round.round);
                 self.n_rounds = (self.n_rounds + 1).min(REMEMBERED * self.runs.max(1));
@@ -86,7 +86,7 @@ mod tests {
 
     fn started(runs: usize, max_rounds: usize) -> TimeLeft {
         let mut left = TimeLeft::default();
-        left.on(&RunEvent::Started(&Start { runs, max_rounds, ..Start::default() }));
+        left.on(&RunEvent::Started(Start { runs, max_rounds, ..Start::default() }));
         left
     }
 
@@ -100,22 +100,22 @@ mod tests {
         assert_eq!(left.seconds(), None);
         left.on(&RunEvent::PhaseBegun(Phase::Rounds));
         assert_eq!(left.seconds(), None, "no round has ended");
-        left.on(&RunEvent::RoundFinished(&round(1, 1, 3.0)));
+        left.on(&RunEvent::RoundFinished(Box::new(round(1, 1, 3.0))));
         assert_eq!(left.seconds(), Some(19.0 * 3.0));
-        left.on(&RunEvent::RoundFinished(&round(2, 1, 1.0)));
+        left.on(&RunEvent::RoundFinished(Box::new(round(2, 1, 1.0))));
         assert_eq!(left.seconds(), Some(18.0 * 2.0));
     }
 
     #[test]
     fn rounds_of_an_earlier_process_are_done_and_not_measured() {
         let mut left = started(1, 10);
-        left.on(&RunEvent::Prepared { earlier: &[round(1, 1, 500.0), round(1, 2, 500.0)] });
+        left.on(&RunEvent::Prepared { earlier: vec![round(1, 1, 500.0), round(1, 2, 500.0)] });
         left.on(&RunEvent::PhaseBegun(Phase::Rounds));
         assert_eq!(left.seconds(), None);
-        left.on(&RunEvent::RoundFinished(&round(1, 3, 2.0)));
+        left.on(&RunEvent::RoundFinished(Box::new(round(1, 3, 2.0))));
         assert_eq!(left.seconds(), Some(14.0));
         // It goes on from a checkpoint with fewer rounds than it has.
-        left.on(&RunEvent::RoundFinished(&round(1, 30, 2.0)));
+        left.on(&RunEvent::RoundFinished(Box::new(round(1, 30, 2.0))));
         assert_eq!(left.seconds(), Some(0.0));
     }
 
@@ -123,8 +123,8 @@ mod tests {
     fn the_mean_follows_a_fleet_that_grows() {
         let mut left = started(1, 1000);
         left.on(&RunEvent::PhaseBegun(Phase::Rounds));
-        (1..=100).for_each(|at| left.on(&RunEvent::RoundFinished(&round(1, at, 10.0))));
-        (101..=200).for_each(|at| left.on(&RunEvent::RoundFinished(&round(1, at, 1.0))));
+        (1..=100).for_each(|at| left.on(&RunEvent::RoundFinished(Box::new(round(1, at, 10.0)))));
+        (101..=200).for_each(|at| left.on(&RunEvent::RoundFinished(Box::new(round(1, at, 1.0)))));
         let seconds = left.seconds().unwrap();
         assert!((800.0..850.0).contains(&seconds), "{seconds}");
     }
@@ -133,20 +133,20 @@ mod tests {
     fn time_without_workers_is_not_time_that_rounds_take() {
         let mut left = started(2, 10);
         let over = |seconds| FleetEvent::WaitingOver { waited: Duration::from_secs(seconds) };
-        left.on(&RunEvent::Fleet(&over(500)));
+        left.on(&RunEvent::Fleet(over(500)));
         left.on(&RunEvent::PhaseBegun(Phase::Rounds));
-        left.on(&RunEvent::RoundFinished(&round(1, 1, 2.0)));
-        left.on(&RunEvent::RoundFinished(&round(2, 1, 2.0)));
+        left.on(&RunEvent::RoundFinished(Box::new(round(1, 1, 2.0))));
+        left.on(&RunEvent::RoundFinished(Box::new(round(2, 1, 2.0))));
         // A batch of 604 seconds, in halves.
-        left.on(&RunEvent::Fleet(&over(600)));
-        left.on(&RunEvent::RoundFinished(&round(1, 2, 302.0)));
-        left.on(&RunEvent::RoundFinished(&round(2, 2, 302.0)));
+        left.on(&RunEvent::Fleet(over(600)));
+        left.on(&RunEvent::RoundFinished(Box::new(round(1, 2, 302.0))));
+        left.on(&RunEvent::RoundFinished(Box::new(round(2, 2, 302.0))));
         assert_eq!(left.seconds(), Some(16.0 * 2.0));
         // It waited while a round was measured, whose seconds had been taken before.
-        left.on(&RunEvent::Fleet(&over(600)));
+        left.on(&RunEvent::Fleet(over(600)));
         for at in 3..10 {
-            left.on(&RunEvent::RoundFinished(&round(1, at, 2.0)));
-            left.on(&RunEvent::RoundFinished(&round(2, at, 2.0)));
+            left.on(&RunEvent::RoundFinished(Box::new(round(1, at, 2.0))));
+            left.on(&RunEvent::RoundFinished(Box::new(round(2, at, 2.0))));
         }
         let seconds = left.seconds().unwrap();
         assert!((1.5..=2.0).contains(&(seconds / 2.0)), "{seconds}");
@@ -156,12 +156,12 @@ mod tests {
     fn nothing_is_left_after_the_rounds() {
         for end in [
             RunEvent::PhaseBegun(Phase::Decode),
-            RunEvent::Stopped("after round 1"),
-            RunEvent::Finished(&Summary::default()),
+            RunEvent::Stopped("after round 1".to_owned()),
+            RunEvent::Finished(Box::default()),
         ] {
             let mut left = started(1, 10);
             left.on(&RunEvent::PhaseBegun(Phase::Rounds));
-            left.on(&RunEvent::RoundFinished(&round(1, 1, 1.0)));
+            left.on(&RunEvent::RoundFinished(Box::new(round(1, 1, 1.0))));
             assert!(left.seconds().is_some());
             left.on(&end);
             assert_eq!(left.seconds(), None);

@@ -126,7 +126,7 @@ pub fn train(
                 "from the start, with every task computed by two workers"
             }
         };
-        observer.on(&RunEvent::Notice(&format!("{error:#}; the job continues {place}")))?;
+        observer.on(&RunEvent::Notice(format!("{error:#}; the job continues {place}")))?;
     }
 }
 
@@ -186,7 +186,7 @@ fn attempt(
     has_begun: &mut bool,
 ) -> Result<Outcome> {
     let (fleet, observer) = (stream, &mut &*stream);
-    observer.on(&RunEvent::Started(&Start {
+    observer.on(&RunEvent::Started(Start {
         sentences: inputs.first().text.n_sentences,
         symbols: inputs.first().text.n_symbols,
         rules: inputs.first().n_rules(),
@@ -203,7 +203,7 @@ fn attempt(
     let saved = checkpoints.resume(&origin, inputs, &mut |notice| notices.push(notice))?;
     let (before, mut progress) = match saved {
         Some(Resumed { name, checkpoint: Checkpoint { chosen, progress, .. } }) => {
-            observer.on(&RunEvent::Resumed { checkpoint: &name, round: progress.last_round() })?;
+            observer.on(&RunEvent::Resumed { checkpoint: name, round: progress.last_round() })?;
             (Some(chosen.into_owned()), progress.into_owned())
         }
         None => (None, Progress::default()),
@@ -237,8 +237,8 @@ fn attempt(
     }
     checkpoints.begin()?;
     *has_begun = true;
-    observer.on(&RunEvent::Prepared { earlier: &progress.rounds })?;
-    notices.iter().try_for_each(|notice| observer.on(&RunEvent::Notice(notice)))?;
+    observer.on(&RunEvent::Prepared { earlier: progress.rounds.clone() })?;
+    notices.iter().try_for_each(|notice| observer.on(&RunEvent::Notice(notice.clone())))?;
     progress.timings.preprocess += begun.elapsed().as_secs_f64();
 
     observer.on(&RunEvent::PhaseBegun(Phase::Rounds))?;
@@ -249,7 +249,9 @@ fn attempt(
         observer.on(&RunEvent::PhaseBegun(Phase::Decode))?;
         let n_told = notices.len();
         let outcome = decode(job, &prepared, fleet, &training, points, notices)?;
-        outcome.notices[n_told..].iter().try_for_each(|notice| observer.on(&RunEvent::Notice(notice)))?;
+        outcome.notices[n_told..]
+            .iter()
+            .try_for_each(|notice| observer.on(&RunEvent::Notice(notice.clone())))?;
         Ok(outcome)
     });
     match outcome {

@@ -267,10 +267,10 @@ fn a_run_cancelled_at_any_call_of_the_fleet_resumes_to_the_same_bits() {
 struct Rounds(Vec<RoundMetrics>);
 
 impl Observer for Rounds {
-    fn on(&mut self, event: &RunEvent<'_>) -> anyhow::Result<()> {
-        let rounds = match *event {
-            RunEvent::Prepared { earlier } => earlier,
-            RunEvent::RoundFinished(round) => std::slice::from_ref(round),
+    fn on(&mut self, event: &RunEvent) -> anyhow::Result<()> {
+        let rounds = match event {
+            RunEvent::Prepared { earlier } => &earlier[..],
+            RunEvent::RoundFinished(round) => std::slice::from_ref(&**round),
             _ => &[],
         };
         let timeless = |round: &RoundMetrics| RoundMetrics {

@@ -293,7 +293,7 @@ pub fn train_with(
     let run_status = RunStatus::default();
     let run = Run::open(job, job_file, earlier)?;
     if resume && run.is_finished()? {
-        progress.on(&RunEvent::Notice(&format!("{}: already finished", run.folder().display())))?;
+        progress.on(&RunEvent::Notice(format!("{}: already finished", run.folder().display())))?;
         return Ok(End::Earlier);
     }
     let stopper = Stopper::start(match run.checkpoint() {
@@ -305,7 +305,7 @@ pub fn train_with(
     if resume && run.checkpoint().is_none() {
         let place = job.output.checkpoints();
         let notice = format!("no checkpoint in {place}; starting from the beginning");
-        progress.on(&RunEvent::Notice(&notice))?;
+        progress.on(&RunEvent::Notice(notice.clone()))?;
     }
     let inputs = Inputs::load(job)?;
     let mut config = options.config()?;
@@ -330,7 +330,7 @@ pub fn train_with(
     let observers = &mut All(vec![&mut posting, &mut progress]);
     match (run.complete(inputs, own, observers), stopper.signal()) {
         (Err(error), Some(signal)) if error.is::<Stopped>() => {
-            observers.on(&RunEvent::Stopped(&error.to_string()))?;
+            observers.on(&RunEvent::Stopped(error.to_string()))?;
             Ok(End::Stopped(signal))
         }
         (completed, _) => completed.map(|_| End::Finished),

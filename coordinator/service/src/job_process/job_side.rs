@@ -14,7 +14,7 @@ use training::train::{group::Inputs, train};
 use super::folder::{JOB, RESULTS, load, reason};
 use super::frames::{self, Sender};
 use super::limits;
-use super::messages::{Action, Assignment, FromJob, OwnedEvent, ToJob};
+use super::messages::{Action, Assignment, FromJob, ToJob};
 use super::service_fleet::ServiceFleet;
 
 /// Does what the service assigns on `input`, and reports on `output`. Calls `orphaned` when the service closes the pipe, which it does
@@ -79,8 +79,12 @@ fn wait_for_predecessor(results: &Path) -> Result<()> {
 struct Teller(Arc<Sender>);
 
 impl Observer for Teller {
-    fn on(&mut self, event: &RunEvent<'_>) -> Result<()> {
-        let event = serde_json::to_string(&OwnedEvent::from(event))?;
+    fn on(&mut self, event: &RunEvent) -> Result<()> {
+        let event = serde_json::to_string(event)?;
         self.0.send(&FromJob::Event(event), &[]).context("the service is gone")
+    }
+
+    fn shows_snapshots(&self) -> bool {
+        true
     }
 }

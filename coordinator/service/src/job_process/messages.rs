@@ -2,16 +2,13 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use grammaton::work::task::ContentHash;
 use serde::{Deserialize, Serialize};
 
 use fleet::{FleetError, FleetEvent, MapReport, Mismatch, Stage};
 use scheduler::{Failure, Needs};
-use training::events::{Observer, RunEvent};
-use training::metrics::{CheckpointStatus, Phase, RoundMetrics, Start, Summary};
 use training::outcome::FleetUse;
-use training::snapshot::Snapshot;
 
 /// An error as one line of text: to another process, into a file, or onto a page.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, thiserror::Error)]
@@ -153,7 +150,7 @@ pub enum FromJob {
         /// Bytes of its payload.
         bytes: usize,
     },
-    /// An event of the run: an [`OwnedEvent`] as JSON.
+    /// An event of the run: a [`RunEvent`](training::events::RunEvent) as JSON.
     Event(String),
     /// Asks for [`ToJob::FleetUse`].
     FleetUseWanted,
@@ -200,68 +197,6 @@ impl From<FleetError> for BatchError {
             FleetError::Audit { mismatch, .. } => BatchError::Audit(*mismatch),
             FleetError::Cancelled => BatchError::Cancelled,
             _ => BatchError::Stopped,
-        }
-    }
-}
-
-/// A [`RunEvent`] that owns its data; variants and fields are the same.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub enum OwnedEvent {
-    Started(Start),
-    Resumed { checkpoint: String, round: usize },
-    Prepared { earlier: Vec<RoundMetrics> },
-    PhaseBegun(Phase),
-    RoundFinished(Box<RoundMetrics>),
-    Scored(Box<Snapshot>),
-    Fleet(FleetEvent),
-    Checkpointed(CheckpointStatus),
-    CheckpointFailed(String),
-    Notice(String),
-    Stopped(String),
-    Finished(Box<Summary>),
-}
-
-impl From<&RunEvent<'_>> for OwnedEvent {
-    fn from(event: &RunEvent<'_>) -> OwnedEvent {
-        match *event {
-            RunEvent::Started(start) => OwnedEvent::Started(start.clone()),
-            RunEvent::Resumed { checkpoint, round } => {
-                OwnedEvent::Resumed { checkpoint: checkpoint.to_owned(), round }
-            }
-            RunEvent::Prepared { earlier } => OwnedEvent::Prepared { earlier: earlier.to_vec() },
-            RunEvent::PhaseBegun(phase) => OwnedEvent::PhaseBegun(phase),
-            RunEvent::RoundFinished(round) => OwnedEvent::RoundFinished(Box::new(round.clone())),
-            RunEvent::Scored(look) => OwnedEvent::Scored(Box::new(look())),
-            RunEvent::Fleet(event) => OwnedEvent::Fleet(event.clone()),
-            RunEvent::Checkpointed(written) => OwnedEvent::Checkpointed(*written),
-            RunEvent::CheckpointFailed(error) => OwnedEvent::CheckpointFailed(format!("{error:#}")),
-            RunEvent::Notice(text) => OwnedEvent::Notice(text.to_owned()),
-            RunEvent::Stopped(text) => OwnedEvent::Stopped(text.to_owned()),
-            RunEvent::Finished(summary) => OwnedEvent::Finished(Box::new(summary.clone())),
-        }
-    }
-}
-
-impl OwnedEvent {
-    /// Tells the event to `observer`.
-    pub fn tell(&self, observer: &mut dyn Observer) -> Result<()> {
-        match self {
-            OwnedEvent::Started(start) => observer.on(&RunEvent::Started(start)),
-            OwnedEvent::Resumed { checkpoint, round } => {
-                observer.on(&RunEvent::Resumed { checkpoint, round: *round })
-            }
-            OwnedEvent::Prepared { earlier } => observer.on(&RunEvent::Prepared { earlier }),
-            OwnedEvent::PhaseBegun(phase) => observer.on(&RunEvent::PhaseBegun(*phase)),
-            OwnedEvent::RoundFinished(round) => observer.on(&RunEvent::RoundFinished(round)),
-            OwnedEvent::Scored(snapshot) => observer.on(&RunEvent::Scored(&|| (**snapshot).clone())),
-            OwnedEvent::Fleet(event) => observer.on(&RunEvent::Fleet(event)),
-            OwnedEvent::Checkpointed(written) => observer.on(&RunEvent::Checkpointed(written)),
-            OwnedEvent::CheckpointFailed(error) => {
-                observer.on(&RunEvent::CheckpointFailed(&anyhow!("{error}")))
-            }
-            OwnedEvent::Notice(text) => observer.on(&RunEvent::Notice(text)),
-            OwnedEvent::Stopped(text) => observer.on(&RunEvent::Stopped(text)),
-            OwnedEvent::Finished(summary) => observer.on(&RunEvent::Finished(summary)),
         }
     }
 }

@@ -26,11 +26,11 @@ impl Posting {
 }
 
 impl Observer for Posting {
-    fn on(&mut self, event: &RunEvent<'_>) -> Result<()> {
+    fn on(&mut self, event: &RunEvent) -> Result<()> {
         log(event);
         self.time_left.on(event);
         self.run_status.update(|status| {
-            match *event {
+            match event {
                 RunEvent::Started(start) => {
                     *status = JobStatus {
                         name: self.name.clone(),
@@ -40,7 +40,7 @@ impl Observer for Posting {
                         ..JobStatus::default()
                     };
                 }
-                RunEvent::PhaseBegun(phase) => status.phase = Some(phase),
+                RunEvent::PhaseBegun(phase) => status.phase = Some(*phase),
                 RunEvent::RoundFinished(round) => {
                     (status.run, status.round, status.bound) = (round.run, round.round, round.bound);
                     status.sentences_per_second = round.sentences_per_second;
@@ -62,11 +62,11 @@ impl Observer for Posting {
 }
 
 /// Logs what training tells; the fleet logs for itself, once for all jobs.
-fn log(event: &RunEvent<'_>) {
-    match *event {
+fn log(event: &RunEvent) {
+    match event {
         RunEvent::PhaseBegun(phase) => info!(phase = phase.key(), "phase"),
         RunEvent::RoundFinished(round) => {
-            let RoundMetrics { run, round, bound, seconds, sentences_per_second, .. } = *round;
+            let RoundMetrics { run, round, bound, seconds, sentences_per_second, .. } = **round;
             info!(run, round, bound, seconds, sentences_per_second, "round");
         }
         RunEvent::Checkpointed(written) => {

@@ -129,8 +129,8 @@ impl<'a> CheckpointWriter<'a> {
             Err(error) => Resumable::Failed(format!("{error:#}")),
         };
         match &status {
-            Ok(status) => observer.on(&RunEvent::Checkpointed(status)),
-            Err(error) => observer.on(&RunEvent::CheckpointFailed(error)),
+            Ok(status) => observer.on(&RunEvent::Checkpointed(*status)),
+            Err(error) => observer.on(&RunEvent::CheckpointFailed(format!("{error:#}"))),
         }
     }
 }
@@ -180,14 +180,14 @@ mod tests {
     }
 
     impl Observer for Recorder {
-        fn on(&mut self, event: &RunEvent<'_>) -> Result<()> {
+        fn on(&mut self, event: &RunEvent) -> Result<()> {
             assert_eq!(thread::current().id(), self.thread);
             match event {
                 RunEvent::RoundFinished(round) if round.round == self.opens_at => {
                     self.storage.is_closed.store(false, SeqCst);
                 }
                 RunEvent::Checkpointed(status) => self.checkpoints.push(Ok(status.round)),
-                RunEvent::CheckpointFailed(error) => self.checkpoints.push(Err(format!("{error:#}"))),
+                RunEvent::CheckpointFailed(error) => self.checkpoints.push(Err(error.clone())),
                 _ => {}
             }
             Ok(())

@@ -26,7 +26,7 @@ mod lies;
 struct Restarts(usize);
 
 impl Observer for Restarts {
-    fn on(&mut self, event: &RunEvent<'_>) -> anyhow::Result<()> {
+    fn on(&mut self, event: &RunEvent) -> anyhow::Result<()> {
         self.0 += usize::from(matches!(event, RunEvent::Notice(text) if text.contains("the job continues")));
         Ok(())
     }

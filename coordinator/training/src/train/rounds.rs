@@ -172,9 +172,9 @@ impl<'a> Training<'a> {
                 let r_hat = self.r_hat(run, round);
                 let metrics = self.progress.rounds.last_mut().expect("it was just put there");
                 metrics.r_hat = r_hat;
-                observer.on(&RunEvent::RoundFinished(metrics))?;
-                if round == 1 || self.is_scored(run - 1) {
-                    observer.on(&RunEvent::Scored(&|| self.snapshot(run, &sentences)))?;
+                observer.on(&RunEvent::RoundFinished(Box::new(metrics.clone())))?;
+                if (round == 1 || self.is_scored(run - 1)) && observer.shows_snapshots() {
+                    observer.on(&RunEvent::Scored(Box::new(self.snapshot(run, &sentences))))?;
                 }
             }
             self.progress.timings.rounds += begun.elapsed().as_secs_f64();

@@ -41,9 +41,13 @@ impl<'a> Stream<'a> {
 }
 
 impl Observer for &Stream<'_> {
-    fn on(&mut self, event: &RunEvent<'_>) -> Result<()> {
+    fn on(&mut self, event: &RunEvent) -> Result<()> {
         self.failed.take().map_or(Ok(()), Err)?;
         self.observer.borrow_mut().on(event)
+    }
+
+    fn shows_snapshots(&self) -> bool {
+        self.observer.borrow().shows_snapshots()
     }
 }
 
@@ -55,7 +59,7 @@ impl Map for Stream<'_> {
         each: &mut dyn FnMut(usize, Answer),
     ) -> Result<MapReport, FleetError> {
         let mapped = self.fleet.map_with_events(stage, tasks.clone(), each, &mut |event| {
-            if let Err(error) = self.observer.borrow_mut().on(&RunEvent::Fleet(&event)) {
+            if let Err(error) = self.observer.borrow_mut().on(&RunEvent::Fleet(event.clone())) {
                 self.failed.borrow_mut().get_or_insert(error);
             }
         });
@@ -114,7 +118,7 @@ mod tests {
     }
 
     impl Observer for Recorder {
-        fn on(&mut self, event: &RunEvent<'_>) -> Result<()> {
+        fn on(&mut self, event: &RunEvent) -> Result<()> {
             match event {
                 RunEvent::Fleet(FleetEvent::WorkerLost { name, .. }) => {
                     self.events.push(name.clone());
@@ -131,12 +135,12 @@ mod tests {
         let mut recorder = Recorder { events: Vec::new(), refuses };
         let stream = Stream::new(&Losing, &mut recorder);
         let mut observer = &stream;
-        observer.on(&RunEvent::Notice("before")).unwrap();
+        observer.on(&RunEvent::Notice("before".to_owned())).unwrap();
         for stage in [Stage::Cover, Stage::Index] {
             let tasks: Arc<dyn Tasks> = Arc::new(Vec::new());
             stream.map(stage, tasks, &mut |_, _| {}).unwrap();
         }
-        let after = observer.on(&RunEvent::Notice("after"));
+        let after = observer.on(&RunEvent::Notice("after".to_owned()));
         (recorder.events, after)
     }
 

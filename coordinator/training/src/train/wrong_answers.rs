@@ -124,7 +124,7 @@ struct Killed {
 }
 
 impl Observer for Killed {
-    fn on(&mut self, event: &RunEvent<'_>) -> anyhow::Result<()> {
+    fn on(&mut self, event: &RunEvent) -> anyhow::Result<()> {
         let counted =
             |round: &RoundMetrics| (round.run, round.round, round.bound, round.dropped, round.restored);
         match event {
