@@ -82,7 +82,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::metrics::{RoundMetrics, Start, Summary};
+    use crate::metrics::{RoundMetrics, Start};
 
     fn started(runs: usize, max_rounds: usize) -> TimeLeft {
         let mut left = TimeLeft::default();
