@@ -1,10 +1,10 @@
-//! Requirements of tests that not every machine meets: a browser, an S3 server, corpora.
+//! Requirements of tests that not every machine meets: a browser, an S3 server.
 //!
 //! Without its requirement a test passes, and reports that it was skipped. Two environment variables show skipped tests:
 //! - `GRAMMATON_REQUIRE=browser,s3` makes tests fail without one of these.
 //! - `GRAMMATON_SKIPPED=FILE` appends a line to `FILE` for each test that is skipped. `.ci/run` prints them at its end.
 //!
-//! Crates that `tests` depends on include this file by path. `.ci/requirement` does the same for scripts.
+//! Crates that `tests` depends on include this file by path. `.ci/requirement` does the same for scripts. Tests that need corpora are ignored instead, and fail without them.
 
 use std::env;
 use std::fs::OpenOptions;

@@ -1,8 +1,6 @@
 //! Tests of the mathematics, through the public items of the crate. One binary: each file is a module.
 //! `docs/MATHS.md` says which test stands for which equation.
 
-#[path = "../../../tests/src/requirement.rs"]
-mod requirement;
 mod support;
 
 mod auto;

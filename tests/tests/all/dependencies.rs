@@ -7,7 +7,6 @@ use grammaton::data::dependency::{Document, Punctuation, Sentence, Tags, select}
 use grammaton::data::eval::Source;
 use grammaton::data::eval::dependencies::score;
 use grammaton_tests::folder::Folder;
-use grammaton_tests::requirement;
 use serde_json::Value;
 
 /// Two sentences, and a sentence of punctuation only; `loudly` depends on a full stop.
@@ -135,14 +134,9 @@ fn incomparable_files_are_refused_in_one_line() {
     assert!(printed.code == 2 && printed.log.contains("--against"), "{}", printed.log);
 }
 
-/// Folder of corpora outside the repository; reports a skipped test if it is missing.
-fn corpora() -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
-    if !path.join("dmv-parity").exists() {
-        requirement::missing("corpora", &format!("{} is not there", path.join("dmv-parity").display()));
-        return None;
-    }
-    Some(path)
+/// Folder of corpora outside the repository.
+fn corpora() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data")
 }
 
 fn treebank(path: &Path) -> Document {
@@ -155,10 +149,10 @@ fn short(document: &Document, max_length: usize) -> Vec<Sentence> {
     select(&document.sentences, Punctuation::Removed, max_length).sentences
 }
 
-/// Needs corpora outside the repository.
 #[test]
-fn treebanks_are_converted_as_published() {
-    let Some(corpora) = corpora() else { return };
+#[ignore = "needs corpora that the repository does not have"]
+fn with_corpora_treebanks_are_converted_as_published() {
+    let corpora = corpora();
     for (treebank_file, name, max_length) in [
         ("ud/UD_English-EWT/en_ewt-ud-train.conllu.gz", "ewt10", 10),
         ("ud/UD_English-EWT/en_ewt-ud-test.conllu", "ewt-test", usize::MAX),
@@ -186,8 +180,9 @@ fn treebanks_are_converted_as_published() {
 /// Needs corpora outside the repository. The numbers, in per cent, are from section 4 of the README beside the outputs: attach-right
 /// and attach-left, and the Viterbi and MBR trees of EM after 20 rounds.
 #[test]
-fn published_outputs_have_their_published_scores() {
-    let Some(corpora) = corpora() else { return };
+#[ignore = "needs corpora that the repository does not have"]
+fn with_corpora_published_outputs_have_their_published_scores() {
+    let corpora = corpora();
     let em = |name: &str, gold: &[Sentence], column: usize| -> Vec<Sentence> {
         let path = corpora.join(format!("dmv-parity/{name}.em20.decoded.txt"));
         let text = fs::read_to_string(path).unwrap();

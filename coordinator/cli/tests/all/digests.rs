@@ -4,8 +4,6 @@ use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
 
-use crate::requirement;
-
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -35,12 +33,9 @@ fn the_parameters_of_the_example_are_unchanged() {
 }
 
 #[test]
-#[ignore = "slow"]
-fn the_parameters_of_the_brent_corpus_are_unchanged() {
+#[ignore = "needs corpora that the repository does not have"]
+fn with_corpora_the_parameters_of_the_brent_corpus_are_unchanged() {
     let corpus = root().join("../shared/data/wordseg/brent-bernstein-ratner/br-phono.txt");
-    if !corpus.exists() {
-        return requirement::missing("corpora", &format!("{} is not there", corpus.display()));
-    }
     let path = format!("corpus.path={}", corpus.canonicalize().unwrap().display());
     for (job, expected) in [("unigram", "0471ec4a"), ("colloc", "77f25bfe"), ("syllable", "bdb380a1")] {
         assert_eq!(

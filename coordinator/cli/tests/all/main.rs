@@ -2,8 +2,6 @@
 
 mod bad_input;
 mod check;
-#[path = "../../../../tests/src/requirement.rs"]
-mod requirement;
 
 mod cli;
 mod digests;
