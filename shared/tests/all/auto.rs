@@ -116,3 +116,34 @@ fn morph_grammars_derive_marked_words_alone() {
         }
     }
 }
+
+/// A change of this digest is a change of grammars that jobs name.
+#[test]
+fn grammars_of_the_family_do_not_change() {
+    // With and without the marks of words, with names of nonterminals and of the syntax of templates, and with what is no symbol.
+    let alphabets = "|a|a a|t a|a t ˈ|t ˈ a s|a  t|^^^ a t $$$|$$$ t a ^^^|^^^ $$$|a ^^^ t|Word Char Word_ Sentence|# ( <1> [left] -->|a t\t1 s";
+    let affixes: [[&[Vec<usize>]; 2]; 4] = [
+        [&[], &[]],
+        [&[vec![0]], &[]],
+        [&[vec![1, 0], vec![0, 1], vec![1, 0]], &[vec![0]]],
+        [&[], &[vec![0, 1, 1], vec![]]],
+    ];
+    let mut digest = blake3::Hasher::new();
+    for alphabet in alphabets.split('|') {
+        let symbols: Vec<String> = alphabet.split_terminator(' ').map(str::to_owned).collect();
+        let class = |bits: usize| -> Vec<bool> { (0..symbols.len()).map(|at| bits >> at & 1 == 1).collect() };
+        for (low, high) in (0..4).flat_map(|low| [(low, 0), (low, 1)]) {
+            let [prefixes, suffixes] = affixes[if symbols.len() < 2 { 0 } else { low }];
+            let (vowels, stress_marks, adapt_affixes) = (&class(low)[..], &class(4 * high)[..], high == 1);
+            let symbols = &symbols[..];
+            let of = Alphabet { symbols, vowels, stress_marks, prefixes, suffixes, adapt_affixes };
+            for (name, kind) in FAMILY {
+                digest.update(format!("{name} {:?}\n", auto(kind, &of)).as_bytes());
+            }
+        }
+    }
+    assert_eq!(
+        digest.finalize().to_hex().as_str(),
+        "a592b1f27556c36a4445cd6d5292cde3cd3503927ec4843dd66672c492117399"
+    );
+}
