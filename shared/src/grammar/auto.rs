@@ -1,7 +1,7 @@
 //! Grammars made from the symbols of a corpus: `auto:unigram`, `auto:colloc3-syllable`, `auto:morph1` and the rest of the family.
 //!
-//! In: the parts that a name spells ([`Auto`], [`FAMILY`]) and the symbols of the corpus, which for grammars with syllables are vowels or
-//! consonants ([`Alphabet`]). Out: a [`Grammar`] and its segments ([`AutoGrammar`]).
+//! In: a name ([`Auto`], [`FAMILY`]) and the symbols of the corpus, which for grammars with syllables are vowels or consonants
+//! ([`Alphabet`]). Out: a [`Grammar`] and its segments ([`AutoGrammar`]). The rules stand in `auto/templates`.
 //!
 //! Law: every member of the family derives every sentence of the symbols that it was made from (`shared/tests/all/auto.rs`); of a corpus
 //! with the marks [`BEGIN`] and [`END`], every sentence that begins and ends with them.
@@ -9,240 +9,100 @@
 //! Sources: Johnson, Griffiths & Goldwater (2007), unigrams and collocations; Johnson & Goldwater (2009), levels of collocations and
 //! syllables; Johnson, Christophe, Demuth & Dupoux (2014), function words; Börschinger & Johnson (2014), stress; Eskander, Rambow & Yang (2016), words of prefixes, stem and suffixes.
 
-mod draft;
-mod morphemes;
-mod utterances;
+mod template;
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::check::Defect;
 use super::{Grammar, SymbolId};
-use draft::Draft;
 
-/// A member of the family.
+/// A member of the family, by its name, whose parts are options of its template.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Auto {
-    /// Words in unsegmented utterances.
-    Utterances {
-        /// Levels of collocations, 0 to 3: 0 for utterances that are a sequence of words.
-        levels: u8,
-        /// Units of words.
-        words: Words,
-    },
-    /// Morphemes in words.
-    Morphemes(Morphemes),
-}
-
-/// Units of the words of an utterance.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Words {
-    /// A sequence of symbols.
-    Symbols,
-    /// One to four syllables.
-    Syllables {
-        /// Where function words stand in collocations of every level, if there are function words.
-        function_words: Option<Edge>,
-        /// Whether syllables are stressed or unstressed, as marks after their nuclei say.
-        stress: bool,
-    },
-}
-
-/// An edge of a collocation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Edge {
-    /// Before its words.
-    Left,
-    /// After its words.
-    Right,
-    /// Before, after, or on both sides.
-    Both,
-}
-
-/// How a word is made of prefixes, a stem and suffixes; the names are MorphAGram's: SM, morphs of submorphs; Co, compounds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Morphemes {
-    /// Grammar 0: all prefixes of a word are adapted as one string, and all suffixes.
-    PrStSu,
-    /// Grammar 1: the same, with morphs of submorphs.
-    PrStSuSm,
-    /// Grammar 2: a word is a sequence of prefixes, stems and suffixes in any order.
-    PrStSuCoSm,
-    /// Grammar 3: one prefix, one stem, one suffix.
-    Simple,
-    /// Grammar 4: the same, of submorphs.
-    SimpleSm,
-    /// Grammar 13: a sequence of morphs of one kind.
-    MorphSm,
-    /// Grammar 15: a stem and its suffixes are adapted as one string.
-    PrStSu2aSm,
-    /// Grammar 18: a stem and its prefixes are.
-    PrStSu2bSm,
-    /// Grammar 19: the same, and words may have several stems.
-    PrStSu2bCoSm,
-}
-
-impl Morphemes {
-    fn describe(self) -> &'static str {
-        match self {
-            Morphemes::PrStSu => {
-                "words of prefixes, a stem and suffixes, of letters; all prefixes are one adapted string, all suffixes another"
-            }
-            Morphemes::PrStSuSm => {
-                "words of prefixes, a stem and suffixes; all prefixes are one adapted string, all suffixes another"
-            }
-            Morphemes::PrStSuCoSm => "words of prefixes, stems and suffixes in any order",
-            Morphemes::Simple => "words of one prefix, a stem and one suffix, of letters",
-            Morphemes::SimpleSm => "words of one prefix, a stem and one suffix",
-            Morphemes::MorphSm => "words of morphs of one kind",
-            Morphemes::PrStSu2aSm => {
-                "words of prefixes, a stem and suffixes; the stem and its suffixes are one adapted string"
-            }
-            Morphemes::PrStSu2bSm => {
-                "words of prefixes, a stem and suffixes; the stem and its prefixes are one adapted string"
-            }
-            Morphemes::PrStSu2bCoSm => {
-                "words of one or more stems with prefixes and suffixes; a stem and its prefixes are one adapted string"
-            }
-        }
-    }
-}
+pub struct Auto(&'static str);
 
 impl Auto {
     /// Utterances of words of symbols.
-    pub const UNIGRAM: Auto = words(0);
+    pub const UNIGRAM: Auto = Auto("unigram");
     /// Utterances of collocations of words of symbols.
-    pub const COLLOC: Auto = words(1);
+    pub const COLLOC: Auto = Auto("colloc");
     /// Utterances of collocations of words of syllables.
-    pub const COLLOC_SYLLABLE: Auto = syllables(1);
+    pub const COLLOC_SYLLABLE: Auto = Auto("colloc-syllable");
     /// The same with three levels of collocations.
-    pub const COLLOC3_SYLLABLE: Auto = syllables(3);
+    pub const COLLOC3_SYLLABLE: Auto = Auto("colloc3-syllable");
     /// The same with function words at their left edges.
-    pub const COLLOC3_SYLLABLE_FUNCTION_WORDS: Auto = function_words(3, Edge::Left);
+    pub const COLLOC3_SYLLABLE_FUNCTION_WORDS: Auto = Auto("colloc3-syllable-functionwords-left");
     /// Words of prefixes and an adapted stem with its suffixes.
-    pub const MORPH15: Auto = Auto::Morphemes(Morphemes::PrStSu2aSm);
+    pub const MORPH15: Auto = Auto("morph15");
 
     /// The adapted nonterminals of the prefixes and suffixes of [`Auto::MORPH15`].
     pub const AFFIXES: [&str; 2] = ["PrefixMorph", "SuffixMorph"];
 
     /// Whether known prefixes and suffixes can enter as rules.
     pub fn has_affixes(self) -> bool {
-        matches!(self, Auto::Morphemes(_))
+        self.0.starts_with("morph")
     }
 
     /// Whether it distinguishes vowels from consonants.
     pub fn has_syllables(self) -> bool {
-        matches!(self, Auto::Utterances { words: Words::Syllables { .. }, .. })
+        self.has("syllable")
     }
 
     /// Whether it reads marks of stress.
     pub fn has_stress(self) -> bool {
-        matches!(self, Auto::Utterances { words: Words::Syllables { stress: true, .. }, .. })
+        self.has("stress")
+    }
+
+    fn has(self, part: &str) -> bool {
+        self.0.split('-').any(|known| known == part)
     }
 
     /// A description in one line.
     pub fn describe(self) -> String {
-        let (levels, words) = match self {
-            Auto::Morphemes(kind) => return kind.describe().to_owned(),
-            Auto::Utterances { levels, words } => (levels, words),
-        };
-        let levels = match levels {
-            0 => "utterances of words",
-            1 => "utterances of collocations of words",
-            2 => "utterances of collocations on two levels",
-            _ => "utterances of collocations on three levels",
-        };
-        let (edge, stress) = match words {
-            Words::Symbols => return format!("{levels}, words of symbols"),
-            Words::Syllables { function_words, stress } => {
-                (function_words, if stress { "stressed and unstressed " } else { "" })
-            }
-        };
-        match edge {
-            None => format!("{levels}, words of one to four {stress}syllables"),
-            Some(edge) => {
-                let edge = match edge {
-                    Edge::Left => "the left edge",
-                    Edge::Right => "the right edge",
-                    Edge::Both => "both edges",
-                };
-                format!("{levels}, words of {stress}syllables, function words at {edge} of collocations")
-            }
+        let comments =
+            self.template().lines().filter_map(|line| template::chosen(line, &|part| self.has(part)));
+        let descriptions = comments.filter_map(|line| line.strip_prefix("# Description: "));
+        descriptions.collect::<Vec<_>>().join(", ")
+    }
+
+    fn template(self) -> &'static str {
+        if self.has_affixes() {
+            include_str!("auto/templates/morphemes.gr")
+        } else {
+            include_str!("auto/templates/utterances.gr")
         }
     }
 }
 
-const fn words(levels: u8) -> Auto {
-    Auto::Utterances { levels, words: Words::Symbols }
-}
-
-const fn syllables(levels: u8) -> Auto {
-    Auto::Utterances { levels, words: Words::Syllables { function_words: None, stress: false } }
-}
-
-const fn function_words(levels: u8, edge: Edge) -> Auto {
-    Auto::Utterances { levels, words: Words::Syllables { function_words: Some(edge), stress: false } }
-}
-
-const fn stress(levels: u8, function_words: Option<Edge>) -> Auto {
-    Auto::Utterances { levels, words: Words::Syllables { function_words, stress: true } }
-}
-
-/// The members of the family by name, from the simplest on.
-pub const FAMILY: [(&str, Auto); 35] = [
-    ("unigram", Auto::UNIGRAM),
-    ("colloc", Auto::COLLOC),
-    ("colloc2", words(2)),
-    ("colloc3", words(3)),
-    ("unigram-syllable", syllables(0)),
-    ("colloc-syllable", Auto::COLLOC_SYLLABLE),
-    ("colloc2-syllable", syllables(2)),
-    ("colloc3-syllable", Auto::COLLOC3_SYLLABLE),
-    ("colloc-syllable-functionwords-left", function_words(1, Edge::Left)),
-    ("colloc-syllable-functionwords-right", function_words(1, Edge::Right)),
-    ("colloc-syllable-functionwords-both", function_words(1, Edge::Both)),
-    ("colloc2-syllable-functionwords-left", function_words(2, Edge::Left)),
-    ("colloc2-syllable-functionwords-right", function_words(2, Edge::Right)),
-    ("colloc2-syllable-functionwords-both", function_words(2, Edge::Both)),
-    ("colloc3-syllable-functionwords-left", Auto::COLLOC3_SYLLABLE_FUNCTION_WORDS),
-    ("colloc3-syllable-functionwords-right", function_words(3, Edge::Right)),
-    ("colloc3-syllable-functionwords-both", function_words(3, Edge::Both)),
-    ("unigram-syllable-stress", stress(0, None)),
-    ("colloc-syllable-stress", stress(1, None)),
-    ("colloc2-syllable-stress", stress(2, None)),
-    ("colloc3-syllable-stress", stress(3, None)),
-    ("colloc-syllable-stress-functionwords-left", stress(1, Some(Edge::Left))),
-    ("colloc2-syllable-stress-functionwords-left", stress(2, Some(Edge::Left))),
-    ("colloc3-syllable-stress-functionwords-left", stress(3, Some(Edge::Left))),
-    ("colloc3-syllable-stress-functionwords-right", stress(3, Some(Edge::Right))),
-    ("colloc3-syllable-stress-functionwords-both", stress(3, Some(Edge::Both))),
-    ("morph0", Auto::Morphemes(Morphemes::PrStSu)),
-    ("morph1", Auto::Morphemes(Morphemes::PrStSuSm)),
-    ("morph2", Auto::Morphemes(Morphemes::PrStSuCoSm)),
-    ("morph3", Auto::Morphemes(Morphemes::Simple)),
-    ("morph4", Auto::Morphemes(Morphemes::SimpleSm)),
-    ("morph13", Auto::Morphemes(Morphemes::MorphSm)),
-    ("morph15", Auto::MORPH15),
-    ("morph18", Auto::Morphemes(Morphemes::PrStSu2bSm)),
-    ("morph19", Auto::Morphemes(Morphemes::PrStSu2bCoSm)),
+/// The names of the family, from the simplest on.
+#[rustfmt::skip] // A row for each kind of words.
+pub const NAMES: [&str; 35] = [
+    "unigram", "colloc", "colloc2", "colloc3",
+    "unigram-syllable", "colloc-syllable", "colloc2-syllable", "colloc3-syllable",
+    "colloc-syllable-functionwords-left", "colloc-syllable-functionwords-right", "colloc-syllable-functionwords-both",
+    "colloc2-syllable-functionwords-left", "colloc2-syllable-functionwords-right", "colloc2-syllable-functionwords-both",
+    "colloc3-syllable-functionwords-left", "colloc3-syllable-functionwords-right", "colloc3-syllable-functionwords-both",
+    "unigram-syllable-stress", "colloc-syllable-stress", "colloc2-syllable-stress", "colloc3-syllable-stress",
+    "colloc-syllable-stress-functionwords-left", "colloc2-syllable-stress-functionwords-left",
+    "colloc3-syllable-stress-functionwords-left", "colloc3-syllable-stress-functionwords-right",
+    "colloc3-syllable-stress-functionwords-both",
+    "morph0", "morph1", "morph2", "morph3", "morph4", "morph13", "morph15", "morph18", "morph19",
 ];
 
-/// The names of the family.
-pub const NAMES: [&str; FAMILY.len()] = {
-    let mut names = [""; FAMILY.len()];
+/// The members of the family by name.
+pub const FAMILY: [(&str, Auto); NAMES.len()] = {
+    let mut family = [("", Auto::UNIGRAM); NAMES.len()];
     let mut at = 0;
-    while at < names.len() {
-        names[at] = FAMILY[at].0;
+    while at < family.len() {
+        family[at] = (NAMES[at], Auto(NAMES[at]));
         at += 1;
     }
-    names
+    family
 };
 
 impl fmt::Display for Auto {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let member = FAMILY.iter().find(|(_, auto)| auto == self);
-        // No job can have another one.
-        out.write_str(member.map_or("unnamed", |(name, _)| name))
+        out.write_str(self.0)
     }
 }
 
@@ -255,8 +115,8 @@ impl FromStr for Auto {
     type Err = UnknownName;
 
     fn from_str(name: &str) -> Result<Auto, UnknownName> {
-        let member = FAMILY.iter().find(|(known, _)| *known == name);
-        member.map(|(_, auto)| *auto).ok_or_else(|| UnknownName(name.to_owned()))
+        let known = NAMES.into_iter().find(|&known| known == name);
+        known.map(Auto).ok_or_else(|| UnknownName(name.to_owned()))
     }
 }
 
@@ -291,8 +151,7 @@ pub struct AutoGrammar {
     pub segments: Vec<SymbolId>,
 }
 
-/// Makes a grammar of the symbols of a corpus. Pseudo-counts are 1 except where `utterances` says otherwise, and adaptors are left to
-/// the job.
+/// Makes a grammar of the symbols of a corpus, from a template. Adaptors are left to the job.
 ///
 /// A nonterminal whose name is also a symbol's gets `_` appended until it is not.
 ///
@@ -315,12 +174,28 @@ pub struct AutoGrammar {
 /// # Errors
 /// A [`Defect`] if there are no symbols, or one has a name that is empty, repeated or contains white space.
 pub fn auto(kind: Auto, of: &Alphabet<'_>) -> Result<AutoGrammar, Defect> {
-    let mut draft = Draft::new(of.symbols);
-    match kind {
-        Auto::Utterances { levels, words } => utterances::draft(&mut draft, levels, words, of),
-        Auto::Morphemes(kind) => morphemes::draft(&mut draft, kind, of),
-    }
-    draft.finish()
+    let position = |name: &str| of.symbols.iter().position(|symbol| symbol == name);
+    let marks = position(BEGIN).zip(position(END)).filter(|_| kind.has_affixes());
+    let class = |at: usize| match of.symbols[at].as_str() {
+        mark if marks.is_some_and(|(begin, end)| at == begin || at == end) => mark,
+        _ if kind.has_stress() && of.stress_marks[at] => "stress",
+        _ if kind.has_syllables() && of.vowels[at] => "vowel",
+        _ if kind.has_syllables() => "consonant",
+        _ => "symbol",
+    };
+    let strings = |set: &str| -> Vec<Vec<usize>> {
+        match set {
+            "prefix" => of.prefixes.to_vec(),
+            "suffix" => of.suffixes.to_vec(),
+            "affix" => [of.prefixes, of.suffixes].concat(),
+            _ => (0..of.symbols.len()).filter(|&at| class(at) == set).map(|at| vec![at]).collect(),
+        }
+    };
+    let holds = |option: &str| match option {
+        "cascaded" => of.adapt_affixes,
+        _ => kind.has(option) || !strings(option).is_empty(),
+    };
+    template::fill(kind.template(), of.symbols, &holds, &strings)
 }
 
 #[cfg(test)]

@@ -349,13 +349,14 @@ fn print_parent(name: &str) -> String {
 }
 
 /// A rule as written.
-struct Line<'a> {
-    at: Position,
-    alpha: f64,
-    discount: Option<f64>,
-    concentration: Option<f64>,
-    parent: String,
-    children: Vec<(Position, &'a str)>,
+#[derive(Clone)]
+pub(super) struct Line<'a> {
+    pub(super) at: Position,
+    pub(super) alpha: f64,
+    pub(super) discount: Option<f64>,
+    pub(super) concentration: Option<f64>,
+    pub(super) parent: String,
+    pub(super) children: Vec<(Position, &'a str)>,
 }
 
 /// A word before the arrow.
@@ -370,7 +371,7 @@ type Failure = (Position, GrammarErrorKind);
 type Noticed = (Position, NoticeKind);
 
 /// Reads one line; `None` if it is blank or a comment.
-fn read_line(text: &str, line: u32) -> Result<Option<(Line<'_>, Vec<Noticed>)>, Failure> {
+pub(super) fn read_line(text: &str, line: u32) -> Result<Option<(Line<'_>, Vec<Noticed>)>, Failure> {
     let position = |byte: usize| Position { line, column: text[..byte].chars().count() as u32 + 1 };
     let first = text.find(|letter: char| !letter.is_whitespace());
     let Some(first) = first.filter(|&first| !text[first..].starts_with('#')) else { return Ok(None) };
@@ -525,14 +526,14 @@ fn comments(lines: &mut [Line<'_>], notices: &mut Vec<Noticed>) -> Result<(), Fa
 }
 
 /// A grammar, not yet checked, and where its parts were written.
-struct Assembled {
-    grammar: Grammar,
+pub(super) struct Assembled {
+    pub(super) grammar: Grammar,
     symbols_at: Vec<Position>,
     rules_at: Vec<Position>,
 }
 
 /// Numbers the symbols, groups the rules by parent and merges identical ones.
-fn assemble(lines: &[Line<'_>], notices: &mut Vec<Noticed>) -> Assembled {
+pub(super) fn assemble(lines: &[Line<'_>], notices: &mut Vec<Noticed>) -> Assembled {
     let mut ids: FxHashMap<&str, SymbolId> = FxHashMap::default();
     let mut symbols = Vec::new();
     let mut symbols_at = Vec::new();
