@@ -114,7 +114,7 @@ fn measure(symbols: &[String], tags: &[Vec<u32>], merge: bool, runs: usize) {
         1e3 * median,
         tags.len() as f64 / best,
         n_edges as f64 / best / 1e6,
-        trainer.state().bound.expect("EM has one") / tags.len() as f64,
+        trainer.state().past.bound.expect("EM has one") / tags.len() as f64,
         10 * runs
     );
 }

@@ -358,8 +358,8 @@ impl<'a, D: Dataset + ?Sized> Fit<'a, D> {
         };
         let mut trainer = methods::trainer(shards, &beginning, None)?;
         let mut converged = false;
-        while !converged && trainer.rounds() < inference.max_rounds {
-            let number = trainer.rounds() + 1;
+        while !converged && trainer.past().rounds < inference.max_rounds {
+            let number = trainer.past().rounds + 1;
             let keeps = methods::keeps(inference, number);
             let segments = keeps.then(|| ready.segments.clone());
             trainer.begin(Collect { segments, as_sample: keeps });
@@ -374,7 +374,7 @@ impl<'a, D: Dataset + ?Sized> Fit<'a, D> {
                 (self.on_round)(&Round { run, number, objective, dropped: report.dropped, converged });
             }
         }
-        Ok((trainer.bound(), methods::model(&shards.basis, &ready.segments, &*trainer)?))
+        Ok((trainer.past().bound, methods::model(&shards.basis, &ready.segments, &*trainer)?))
     }
 
     /// The trees or counts that runs start from, if they are given.

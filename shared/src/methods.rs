@@ -27,7 +27,7 @@ use crate::train::mixture::MixtureError;
 use crate::train::pcfg::Method as OfRules;
 use crate::train::state::StateError;
 use crate::train::stochastic::Schedule;
-use crate::train::trainer::{Learned, Read, Shards, Trainer};
+use crate::train::trainer::{Learned, Past, Read, Shards, Trainer};
 use crate::work::shard::Shard;
 use crate::work::task::Language;
 use serde::{Deserialize, Serialize};
@@ -78,17 +78,10 @@ macro_rules! states {
         }
 
         impl State {
-            /// Rounds that counted.
-            pub fn rounds(&self) -> usize {
+            /// The rounds so far.
+            pub fn past(&self) -> Past {
                 match self {
-                    $( State::$method(state) => state.rounds, )+
-                }
-            }
-
-            /// The objective after the last round.
-            pub fn bound(&self) -> Option<f64> {
-                match self {
-                    $( State::$method(state) => state.bound, )+
+                    $( State::$method(state) => state.past, )+
                 }
             }
         }
@@ -172,7 +165,7 @@ impl State {
     /// Checks that a run can go on from it, as far as can be seen without the shards: with this grammar and lexicon, or, without
     /// them, on trees.
     pub fn check(&self, language: Option<(&Grammar, &Lexicon)>) -> Result<(), MethodError> {
-        if self.bound().is_some_and(|bound| bound.is_nan() || bound == f64::INFINITY) {
+        if self.past().bound.is_some_and(|bound| bound.is_nan() || bound == f64::INFINITY) {
             return Err(StateError::Bound.into());
         }
         let Some((grammar, lexicon)) = language else {

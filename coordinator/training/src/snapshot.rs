@@ -55,8 +55,8 @@ pub fn most_used(
     trainer: &dyn Trainer,
     unit: Unit,
 ) -> (Vec<Strings>, Vec<(String, f64)>) {
-    if !trainer.sticks().is_empty() {
-        return (strings(grammar, lexicon, trainer.sticks(), unit), Vec::new());
+    if !trainer.report().sticks.is_empty() {
+        return (strings(grammar, lexicon, trainer.report().sticks, unit), Vec::new());
     }
     let Learned::Grammar { lexicon: own, params } = trainer.learned() else { return Default::default() };
     match params {

@@ -27,10 +27,11 @@ use crate::models::adaptor::hyper::Fit;
 use crate::models::adaptor::params::{Params, Stick};
 use crate::models::adaptor::selection::StringTable;
 use crate::models::adaptor::start::Start;
+use crate::models::sampler::Hyper;
 use crate::num::{Noise, Wide};
 use crate::train::round::{Ask, Step, Totals, are_out_of_use, in_use};
 use crate::train::state::{StateError, check_counts, check_rounds};
-use crate::train::trainer::{self, Collect, Failure, Learned, Read, Shards};
+use crate::train::trainer::{self, Collect, Failure, Learned, Past, Read, Report, Shards};
 use crate::work::task::Answer;
 
 /// How to train.
@@ -132,10 +133,8 @@ pub struct Trainer {
 pub struct State {
     /// The parameters.
     pub params: Params,
-    /// Rounds that counted.
-    pub rounds: usize,
-    /// The last bound; over samples an estimate.
-    pub bound: Option<f64>,
+    /// The rounds so far.
+    pub past: Past,
     /// Expected uses that `params` were updated from.
     counts: Vec<f64>,
     /// The parameters before the last drop, as long as it may be taken back.
@@ -154,7 +153,7 @@ impl State {
         let n_params = lexicon.space(grammar).n_params();
         check_counts(&self.counts, n_params)?;
         self.sentences.iter().try_for_each(|sentences| sentences.check(n_params))?;
-        check_rounds(self.rounds)?;
+        check_rounds(self.past.rounds)?;
         if !(0.0..=1.0).contains(&self.drop_share) {
             return Err(StateError::DropShare { share: self.drop_share });
         }
@@ -174,8 +173,7 @@ impl Trainer {
     pub fn new(grammar: Arc<Grammar>, lexicon: Arc<Lexicon>, settings: Settings, noise: Noise) -> Trainer {
         let state = State {
             params: settings.prior(&grammar, &lexicon),
-            rounds: 0,
-            bound: None,
+            past: Past::default(),
             counts: vec![0.0; lexicon.space(&grammar).n_params()],
             before_drop: None,
             drop_share: settings.drop_share,
@@ -216,7 +214,7 @@ impl Trainer {
 
     /// Weights for the next round, `[n_params]`.
     pub fn weights(&self) -> Vec<Wide> {
-        if self.is_first(self.state.rounds + 1) {
+        if self.is_first(self.state.past.rounds + 1) {
             return self.settings.first_weights(&self.state.params, &self.grammar, &self.lexicon, self.noise);
         }
         self.state.params.weights(&self.grammar, &self.lexicon)
@@ -240,7 +238,7 @@ impl Trainer {
     /// Whether the next round is to report losses.
     pub fn wants_losses(&self) -> bool {
         self.settings.select_by_bound
-            && self.state.rounds >= self.rounds_before_drops()
+            && self.state.past.rounds >= self.rounds_before_drops()
             && self.state.drop_share > 0.0
     }
 
@@ -274,12 +272,8 @@ impl Trainer {
 }
 
 impl trainer::Trainer for Trainer {
-    fn rounds(&self) -> usize {
-        self.state.rounds
-    }
-
-    fn bound(&self) -> Option<f64> {
-        self.state.bound
+    fn past(&self) -> Past {
+        self.state.past
     }
 
     fn shards(&self, shards: &dyn Shards) -> Vec<usize> {
@@ -287,7 +281,7 @@ impl trainer::Trainer for Trainer {
             return (0..shards.len()).collect();
         };
         let of_strings = (0..shards.len()).filter(|&shard| shards.strings(shard).is_some());
-        schedule.sampled(self.state.rounds + 1).into_iter().chain(of_strings).collect()
+        schedule.sampled(self.state.past.rounds + 1).into_iter().chain(of_strings).collect()
     }
 
     fn begin(&mut self, _: Collect) {
@@ -319,7 +313,7 @@ impl trainer::Trainer for Trainer {
         };
         match step {
             Step::Again { .. } if self.unsettled() >= before => {
-                Err(Failure::NoProgress { round: self.state.rounds + 1 })
+                Err(Failure::NoProgress { round: self.state.past.rounds + 1 })
             }
             step => Ok(step),
         }
@@ -329,7 +323,14 @@ impl trainer::Trainer for Trainer {
         Learned::Grammar { lexicon: None, params: models::Params::Adaptor(self.state.params.clone()) }
     }
 
-    fn sticks(&self) -> &[Stick] {
-        &self.state.params.sticks
+    fn report(&self) -> Report<'_> {
+        let sticks = &self.state.params.sticks;
+        let hyper = |stick: &Stick| Hyper { discount: stick.discount, concentration: stick.concentration };
+        Report {
+            sticks,
+            hyper: sticks.iter().map(hyper).collect(),
+            n_strings: sticks.iter().map(|stick| stick.order.len()).collect(),
+            ..Report::default()
+        }
     }
 }

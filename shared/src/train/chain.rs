@@ -29,7 +29,7 @@ use crate::num::random;
 use crate::train::anneal::Anneal;
 use crate::train::round::{Ask, RoundReport, Step, relative_change};
 use crate::train::state::{StateError, check_rounds};
-use crate::train::trainer::{self, Collect, Failure, Learned, Read, Shards};
+use crate::train::trainer::{self, Collect, Failure, Learned, Past, Read, Report, Shards};
 use crate::work::task::{Answer, ChainFrom, Chained, Named, ShardState, Sweeps, Work};
 
 /// How to sample.
@@ -67,10 +67,8 @@ pub enum Start {
 /// State of a [`Trainer`] after a round.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct State {
-    /// Rounds that counted.
-    pub rounds: usize,
-    /// log P(trees, tables, concentrations).
-    pub bound: Option<f64>,
+    /// The rounds so far.
+    pub past: Past,
     /// By shard; empty before the first round.
     shards: Vec<Share>,
     /// Sums of the last round, if its trees were collected.
@@ -126,7 +124,7 @@ impl State {
     /// Checks that a trainer of this grammar can go on from it, as far as can be seen without the sentences (a worker checks the rest).
     pub fn check(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), StateError> {
         let n_params = lexicon.space(grammar).n_params();
-        check_rounds(self.rounds)?;
+        check_rounds(self.past.rounds)?;
         for share in &self.shards {
             let ShardState::Chain(state) = &share.shard_state else {
                 return Err(StateError::NoTrees);
@@ -140,7 +138,7 @@ impl State {
                 return Err(StateError::OtherChain);
             }
         }
-        if self.last.samples > 1 || self.kept.samples as usize > self.rounds {
+        if self.last.samples > 1 || self.kept.samples as usize > self.past.rounds {
             return Err(StateError::TooManySamples);
         }
         self.last.check(grammar, n_params)?;
@@ -198,7 +196,7 @@ impl Trainer {
     /// The work of a shard.
     fn work(&self, shard: usize) -> Work {
         let Settings { hyper, relabel, draw_hyper, ref anneal, seed, run, .. } = self.settings;
-        let round = self.state.rounds + 1;
+        let round = self.state.past.rounds + 1;
         let mut pseudo = self.alpha.clone();
         for (_, other) in self.state.shards.iter().enumerate().filter(|&(at, _)| at != shard) {
             pseudo.iter_mut().zip(&other.uses).for_each(|(pseudo, &uses)| *pseudo += f64::from(uses));
@@ -279,12 +277,8 @@ impl Trainer {
 }
 
 impl trainer::Trainer for Trainer {
-    fn rounds(&self) -> usize {
-        self.state.rounds
-    }
-
-    fn bound(&self) -> Option<f64> {
-        self.state.bound
+    fn past(&self) -> Past {
+        self.state.past
     }
 
     fn shards(&self, shards: &dyn Shards) -> Vec<usize> {
@@ -333,14 +327,14 @@ impl trainer::Trainer for Trainer {
         }
         let estimate = Estimate { alpha: self.alpha.clone(), counts: sums.uses.clone() };
         let bound = Some(estimate.log_joint(&self.groups) + log_seating);
-        let change = relative_change(self.state.bound, bound);
-        self.state.rounds += 1;
-        self.state.bound = bound;
+        let change = relative_change(self.state.past.bound, bound);
+        self.state.past.rounds += 1;
+        self.state.past.bound = bound;
         if self.collect.as_sample {
             self.state.kept.add(&sums);
         }
         self.state.last = if self.collect.segments.is_some() { sums } else { Sums::default() };
-        let temperature = Some(self.settings.anneal.temperature(self.state.rounds));
+        let temperature = Some(self.settings.anneal.temperature(self.state.past.rounds));
         Ok(Step::Next(RoundReport {
             bound,
             change,
@@ -358,19 +352,13 @@ impl trainer::Trainer for Trainer {
         Learned::Grammar { lexicon: Some(lexicon), params: models::Params::Adaptor(params) }
     }
 
-    fn hyper(&self) -> Vec<Hyper> {
-        self.first_hyper().to_vec()
-    }
-
-    fn n_strings(&self) -> Vec<usize> {
+    fn report(&self) -> Report<'_> {
         let n_of = |symbol| self.state.last.strings.keys().filter(|(of, _)| *of == symbol).count();
-        match self.state.last.samples {
+        let n_strings = match self.state.last.samples {
             0 => Vec::new(),
             _ => self.grammar.adapted().map(n_of).collect(),
-        }
-    }
-
-    fn samples(&self) -> &[Vec<Analysis>] {
-        &self.samples
+        };
+        let hyper = self.first_hyper().to_vec();
+        Report { hyper, n_strings, samples: &self.samples, ..Report::default() }
     }
 }

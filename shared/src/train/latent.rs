@@ -19,7 +19,7 @@ use crate::models::latent::{Expectation, Layout, Method, Params, Shard, Weights,
 use crate::num::random;
 use crate::train::round::{Ask, BoundFell, ROUNDING, RoundReport, Step, relative_change};
 use crate::train::state::{StateError, check_rounds};
-use crate::train::trainer::{self, Collect, Failure, Learned, Read, Shards};
+use crate::train::trainer::{self, Collect, Failure, Learned, Past, Read, Report, Shards};
 use crate::work::task::{Annotate, Answer, Named, Pass, ShardState, Work};
 
 /// How to train.
@@ -48,29 +48,27 @@ pub struct State {
     pub totals: Vec<f64>,
     /// Counts of each shard in collapsed variational Bayes; empty for other methods and before the first round.
     pub own: Vec<Own>,
-    /// Rounds that counted.
-    pub rounds: usize,
-    /// The last objective.
-    pub bound: Option<f64>,
+    /// The rounds so far.
+    pub past: Past,
 }
 
 impl State {
     /// Before the first round.
     pub fn new() -> State {
-        State { totals: Vec::new(), own: Vec::new(), rounds: 0, bound: None }
+        State { totals: Vec::new(), own: Vec::new(), past: Past::default() }
     }
 
     /// Checks that a trainer of these settings, rules and shards can go on from it.
     pub fn check(&self, settings: &Settings, rules: &Rules, shards: &[&Shard]) -> Result<(), StateError> {
         let layout = Layout::new(rules, settings.n_subtypes);
-        check_rounds(self.rounds)?;
-        if self.totals.len() != if self.rounds > 0 { layout.n_params() } else { 0 } {
+        check_rounds(self.past.rounds)?;
+        if self.totals.len() != if self.past.rounds > 0 { layout.n_params() } else { 0 } {
             return Err(StateError::RulesLength);
         }
         if !self.totals.iter().all(|&count| is_count(count)) {
             return Err(StateError::Counts);
         }
-        let carries = settings.method == Method::Cvb && self.rounds > 0;
+        let carries = settings.method == Method::Cvb && self.past.rounds > 0;
         let fits = self.own.iter().zip(shards).all(|(own, shard)| own.fits(&layout, shard));
         if self.own.len() != if carries { shards.len() } else { 0 } || !fits {
             return Err(StateError::Own);
@@ -133,19 +131,15 @@ impl Trainer {
 }
 
 impl trainer::Trainer for Trainer {
-    fn rounds(&self) -> usize {
-        self.state.rounds
-    }
-
-    fn bound(&self) -> Option<f64> {
-        self.state.bound
+    fn past(&self) -> Past {
+        self.state.past
     }
 
     fn begin(&mut self, _: Collect) {
         let Settings { method, noise, seed, run, .. } = self.settings;
         self.gathered = Expectation::zero(&self.layout);
         self.own = Vec::new();
-        match (self.state.rounds, method) {
+        match (self.state.past.rounds, method) {
             (0, _) => {
                 let seed = random::shard_seed(seed, run, 0, 0);
                 self.weights = Arc::new(start(&self.treebank.rules, &self.layout, noise, seed));
@@ -176,14 +170,14 @@ impl trainer::Trainer for Trainer {
     fn finish(&mut self) -> Result<Step, Failure> {
         let gathered = std::mem::replace(&mut self.gathered, Expectation::zero(&self.layout));
         let method = self.settings.method;
-        let bound = match (self.state.rounds, method) {
+        let bound = match (self.state.past.rounds, method) {
             // The first weights come from no totals: they have a likelihood, and no bound.
             (0, Method::Em) => Some(gathered.ln_z),
             (0, Method::Vb | Method::Cvb) => None,
             _ => Some(self.params().bound(&self.layout, gathered.ln_z)),
         };
-        let round = self.state.rounds + 1;
-        let before = self.state.bound;
+        let round = self.state.past.rounds + 1;
+        let before = self.state.past.bound;
         if let (Some(before), Some(after), Method::Em | Method::Vb) = (before, bound, method)
             && after < before - ROUNDING * before.abs()
         {
@@ -192,7 +186,7 @@ impl trainer::Trainer for Trainer {
         let change = relative_change(before, bound);
         let converged = change.is_some_and(|change| change.abs() < self.settings.tolerance);
         let own = std::mem::take(&mut self.own);
-        self.state = State { totals: gathered.counts, own, rounds: round, bound };
+        self.state = State { totals: gathered.counts, own, past: Past { rounds: round, bound } };
         Ok(Step::Next(RoundReport { bound, change, converged, ..RoundReport::default() }))
     }
 
@@ -206,6 +200,10 @@ impl trainer::Trainer for Trainer {
             weights: self.params().estimate(&self.layout),
         };
         Learned::Treebank(model)
+    }
+
+    fn report(&self) -> Report<'_> {
+        Report::default()
     }
 }
 
@@ -277,7 +275,7 @@ mod tests {
             let whole = run(&treebank, method, State::new(), 5);
             let half = run(&treebank, method, State::new(), 2);
             assert_eq!(run(&treebank, method, half, 3), whole, "{method:?}");
-            assert!(whole.rounds == 5 && whole.bound.is_some());
+            assert!(whole.past.rounds == 5 && whole.past.bound.is_some());
         }
     }
 
@@ -297,7 +295,7 @@ mod tests {
             check(&state, Method::Cvb).unwrap_err().to_string()
         };
         assert_eq!(
-            broken(|state| state.rounds = usize::MAX),
+            broken(|state| state.past.rounds = usize::MAX),
             format!("it has {} rounds behind it", usize::MAX)
         );
         assert_eq!(broken(|state| state.totals.truncate(3)), "its counts are not those of its rules");

@@ -20,7 +20,7 @@ use crate::num::Wide;
 use crate::train::mixture::{Limit, Mixture, MixtureError};
 use crate::train::round::{Ask, RoundReport, Step, relative_change};
 use crate::train::state::{StateError, check_rounds};
-use crate::train::trainer::{self, Collect, Learned, Read, Shards, Share};
+use crate::train::trainer::{self, Collect, Learned, Past, Read, Report, Shards, Share};
 use crate::work::task::{Answer, Fit, Fitted, Named, Weighted, Work};
 
 /// How to train.
@@ -50,10 +50,8 @@ pub struct Constrained {
 pub struct State {
     /// Priors by multinomial.
     pub priors: Vec<Prior>,
-    /// Rounds that counted.
-    pub rounds: usize,
-    /// The last objective.
-    pub bound: Option<f64>,
+    /// The rounds so far.
+    pub past: Past,
     /// λ of the next round, the base's first; empty without components.
     pub weights: Vec<f64>,
 }
@@ -93,7 +91,7 @@ impl State {
             Prior::related(mean, &families[range]).map_err(|source| Failure::Prior { multinomial, source })
         };
         let priors = multinomials.iter().enumerate().map(prior).collect::<Result<_, _>>()?;
-        Ok(State { priors, rounds: 0, bound: None, weights: Vec::new() })
+        Ok(State { priors, past: Past::default(), weights: Vec::new() })
     }
 
     /// Returns the state with a mixture, before its first round.
@@ -103,8 +101,8 @@ impl State {
 
     /// Checks that a trainer of these multinomials can go on from it, if it has as many components.
     pub fn check(&self, multinomials: &Multinomials) -> Result<(), StateError> {
-        check_rounds(self.rounds)?;
-        if self.bound.is_some_and(|bound| !bound.is_finite()) {
+        check_rounds(self.past.rounds)?;
+        if self.past.bound.is_some_and(|bound| !bound.is_finite()) {
             return Err(StateError::Bound);
         }
         let sum: f64 = self.weights.iter().sum();
@@ -158,12 +156,8 @@ impl Trainer {
 }
 
 impl trainer::Trainer for Trainer {
-    fn rounds(&self) -> usize {
-        self.state.rounds
-    }
-
-    fn bound(&self) -> Option<f64> {
-        self.state.bound
+    fn past(&self) -> Past {
+        self.state.past
     }
 
     fn begin(&mut self, _: Collect) {
@@ -202,7 +196,7 @@ impl trainer::Trainer for Trainer {
         let priors = &self.fit.value.priors;
         let gathered = std::mem::take(&mut self.gathered);
         let bound = Some(gathered.total_bound(priors));
-        let change = relative_change(self.state.bound, bound);
+        let change = relative_change(self.state.past.bound, bound);
         let maximise =
             |(multinomial, (moments, prior)): (usize, (&crate::models::logistic_normal::Moments, &Prior))| {
                 let found = moments.maximise(prior, gathered.n_sentences);
@@ -210,7 +204,7 @@ impl trainer::Trainer for Trainer {
             };
         let pairs = gathered.moments.iter().zip(priors).enumerate();
         let new = pairs.map(maximise).collect::<Result<_, Failure>>()?;
-        let (rounds, mut weights, mut is_even) = (self.state.rounds + 1, Vec::new(), true);
+        let (rounds, mut weights, mut is_even) = (self.state.past.rounds + 1, Vec::new(), true);
         if let Some(Constrained { mixture, .. }) = &self.settings.constrained {
             let bounds = gathered.part_bounds(priors);
             weights = mixture.best(rounds + 1, &bounds).map_err(Failure::from)?;
@@ -224,7 +218,7 @@ impl trainer::Trainer for Trainer {
             let is_over = |limit: Limit| rounds > 1 && limit.is_over(rounds - 1);
             is_even = mixture.limit().is_none_or(is_over);
         }
-        self.state = State { priors: new, rounds, bound, weights };
+        self.state = State { priors: new, past: Past { rounds, bound }, weights };
         let converged = is_even && change.is_some_and(|change| change.abs() < self.settings.tolerance);
         Ok(Step::Next(RoundReport { bound, change, converged, ..RoundReport::default() }))
     }
@@ -233,8 +227,9 @@ impl trainer::Trainer for Trainer {
         Learned::Grammar { lexicon: None, params: models::Params::LogisticNormal(self.params()) }
     }
 
-    fn components(&self) -> Vec<(&str, Share)> {
+    fn report(&self) -> Report<'_> {
         let names = self.settings.constrained.iter().flat_map(|those| those.mixture.names());
-        names.map(String::as_str).zip(self.shares.iter().copied()).collect()
+        let components = names.map(String::as_str).zip(self.shares.iter().copied()).collect();
+        Report { components, ..Report::default() }
     }
 }

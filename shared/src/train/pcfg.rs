@@ -29,7 +29,7 @@ use crate::train::round::{Ask, BoundFell, ROUNDING, RoundReport, Step, Totals};
 use crate::train::round::{are_out_of_use, in_use, relative_change};
 use crate::train::state::{StateError, check_rounds};
 use crate::train::stochastic::{Schedule, averaged};
-use crate::train::trainer::{self, Collect, Failure, Learned, Read, Shards};
+use crate::train::trainer::{self, Collect, Failure, Learned, Past, Read, Report, Shards};
 use crate::work::task::{Answer, Collapse, Collapsed, Expectation, Named, Sampled, ShardState, Work};
 
 /// How the probabilities of rules are estimated.
@@ -102,10 +102,8 @@ pub struct Settings {
 pub struct State {
     /// α and counts.
     pub estimate: Estimate,
-    /// Rounds that counted.
-    pub rounds: usize,
-    /// The last objective.
-    pub bound: Option<f64>,
+    /// The rounds so far.
+    pub past: Past,
     /// With a schedule, Σ log Z of the corpus, averaged over the rounds that have an objective.
     log_z: Option<f64>,
     /// Whether `estimate` has counts: those of a round, or of given trees.
@@ -145,7 +143,7 @@ impl State {
     /// Checks that a trainer of these multinomials and of shards that touch so many parameters each can go on from it.
     pub fn check(&self, groups: &Groups, n_touched: &[usize]) -> Result<(), StateError> {
         self.estimate.check(groups)?;
-        check_rounds(self.rounds)?;
+        check_rounds(self.past.rounds)?;
         if self.revived.iter().any(|param| param.index() >= groups.n_params()) {
             return Err(StateError::NoSuchParam);
         }
@@ -159,7 +157,7 @@ impl State {
             share.shard_state.check(n_touched)?;
         }
         let Average { samples, counts } = &self.average;
-        if *samples > self.rounds || counts.len() != if *samples > 0 { groups.n_params() } else { 0 } {
+        if *samples > self.past.rounds || counts.len() != if *samples > 0 { groups.n_params() } else { 0 } {
             return Err(StateError::SamplesLength);
         }
         if !counts.iter().all(|&count| is_count(count)) {
@@ -211,8 +209,7 @@ impl Trainer {
         let estimate = Estimate { alpha, counts };
         let state = State {
             estimate,
-            rounds: 0,
-            bound: None,
+            past: Past::default(),
             log_z: None,
             counted,
             revived: Vec::new(),
@@ -239,7 +236,7 @@ impl Trainer {
 
     /// The temperature of the next round.
     pub fn temperature(&self) -> f64 {
-        self.settings.anneal.temperature(self.state.rounds + 1)
+        self.settings.anneal.temperature(self.state.past.rounds + 1)
     }
 
     /// α and counts to read other sentences with: of samplers, the mean counts of the samples that were kept.
@@ -367,17 +364,13 @@ impl Trainer {
 }
 
 impl trainer::Trainer for Trainer {
-    fn rounds(&self) -> usize {
-        self.state.rounds
-    }
-
-    fn bound(&self) -> Option<f64> {
-        self.state.bound
+    fn past(&self) -> Past {
+        self.state.past
     }
 
     fn shards(&self, shards: &dyn Shards) -> Vec<usize> {
         match self.settings.schedule {
-            Some(schedule) => schedule.sampled(self.state.rounds + 1),
+            Some(schedule) => schedule.sampled(self.state.past.rounds + 1),
             None => (0..shards.len()).collect(),
         }
     }
@@ -385,8 +378,8 @@ impl trainer::Trainer for Trainer {
     fn begin(&mut self, collect: Collect) {
         self.collect = collect;
         let Settings { seed, run, .. } = self.settings;
-        let round = self.state.rounds as u64 + 1;
-        let mut weights = match (!self.is_first(self.state.rounds + 1), self.settings.method) {
+        let round = self.state.past.rounds as u64 + 1;
+        let mut weights = match (!self.is_first(self.state.past.rounds + 1), self.settings.method) {
             (false, _) => self.settings.start.weights(&self.groups, seed, run),
             (true, Method::Gibbs) => gibbs::weights(&self.groups, &self.state.estimate, seed, run, round),
             (true, _) => self.reading_weights(),
@@ -403,7 +396,7 @@ impl trainer::Trainer for Trainer {
             Method::Em | Method::MapEm | Method::Vb { .. } => Ask::Expect { weights, losses: false },
             Method::Gibbs => {
                 let Settings { seed, run, .. } = self.settings;
-                let seeds = [seed, run, self.state.rounds as u64 + 1];
+                let seeds = [seed, run, self.state.past.rounds as u64 + 1];
                 Ask::Sample { weights, seeds, keep: self.collect.segments.clone() }
             }
             Method::CollapsedVb => {
@@ -444,7 +437,7 @@ impl trainer::Trainer for Trainer {
     fn finish(&mut self) -> Result<Step, Failure> {
         let Gathered { totals, shard_state, samples, lacking } =
             std::mem::replace(&mut self.gathered, Gathered::new(self.groups.n_params()));
-        let round = self.state.rounds + 1;
+        let round = self.state.past.rounds + 1;
         if let Some(shard) = lacking {
             if self.settings.method != Method::MapEm {
                 return Err(Failure::ZeroProbability { shard, weights: self.weights.clone() });
@@ -459,17 +452,17 @@ impl trainer::Trainer for Trainer {
         let bound = self.bound(round, &totals);
         let (rate, scale) = self.rate_and_scale(round);
         let anneal = self.settings.anneal;
-        if let (Some(before), Some(after)) = (self.state.bound, bound)
+        if let (Some(before), Some(after)) = (self.state.past.bound, bound)
             && self.never_falls()
             && anneal.is_over(round.saturating_sub(1).max(1))
             && after < before - ROUNDING * before.abs()
         {
             return Err(BoundFell { round, before, after }.into());
         }
-        let change = relative_change(self.state.bound, bound);
+        let change = relative_change(self.state.past.bound, bound);
         self.before_round = None;
-        self.state.rounds = round;
-        self.state.bound = bound;
+        self.state.past.rounds = round;
+        self.state.past.bound = bound;
         self.state.shard_state = shard_state;
         self.state.counted = true;
         self.samples = samples;
@@ -497,7 +490,7 @@ impl trainer::Trainer for Trainer {
         Learned::Grammar { lexicon: None, params: models::Params::Pcfg(self.params()) }
     }
 
-    fn samples(&self) -> &[Vec<Analysis>] {
-        &self.samples
+    fn report(&self) -> Report<'_> {
+        Report { samples: &self.samples, ..Report::default() }
     }
 }

@@ -14,6 +14,8 @@ use std::error::Error;
 use std::ops::Range;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::round::{Ask, BoundFell, Step};
 use crate::grammar::lexicon::Lexicon;
 use crate::grammar::{ParamId, SymbolId};
@@ -86,11 +88,8 @@ pub enum Learned {
 
 /// A run by one method.
 pub trait Trainer: Send {
-    /// Rounds that counted.
-    fn rounds(&self) -> usize;
-
-    /// The objective after the last round.
-    fn bound(&self) -> Option<f64>;
+    /// The rounds so far.
+    fn past(&self) -> Past;
 
     /// The shards that the next round reads, ascending: all of them, unless the method samples.
     fn shards(&self, shards: &dyn Shards) -> Vec<usize> {
@@ -112,31 +111,32 @@ pub trait Trainer: Send {
     /// Returns the parameters learned so far.
     fn learned(&self) -> Learned;
 
-    /// The sticks of variational Bayes, in symbol order; empty for other methods.
-    fn sticks(&self) -> &[Stick] {
-        &[]
-    }
+    /// What the last round has to show.
+    fn report(&self) -> Report<'_>;
+}
 
+/// The rounds of a run so far.
+#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Past {
+    /// Rounds that counted.
+    pub rounds: usize,
+    /// The objective after the last one.
+    pub bound: Option<f64>,
+}
+
+/// What a round has to show. Lists are empty where a method has no such thing.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Report<'a> {
+    /// The sticks of variational Bayes, in symbol order.
+    pub sticks: &'a [Stick],
     /// Discount and concentration of the adapted nonterminals, in symbol order.
-    fn hyper(&self) -> Vec<Hyper> {
-        let hyper = |stick: &Stick| Hyper { discount: stick.discount, concentration: stick.concentration };
-        self.sticks().iter().map(hyper).collect()
-    }
-
-    /// The number of strings in use, by adapted nonterminal in symbol order; empty where it is not known.
-    fn n_strings(&self) -> Vec<usize> {
-        self.sticks().iter().map(|stick| stick.order.len()).collect()
-    }
-
-    /// The trees of the last round, by shard and occurrence, if they were collected.
-    fn samples(&self) -> &[Vec<Analysis>] {
-        &[]
-    }
-
-    /// The components of a mixture by name, and the results of each in the last round; empty without components.
-    fn components(&self) -> Vec<(&str, Share)> {
-        Vec::new()
-    }
+    pub hyper: Vec<Hyper>,
+    /// The number of strings in use, by adapted nonterminal in symbol order.
+    pub n_strings: Vec<usize>,
+    /// The trees of the round, by shard and occurrence, if they were collected.
+    pub samples: &'a [Vec<Analysis>],
+    /// The components of a mixture by name, and the results of each.
+    pub components: Vec<(&'a str, Share)>,
 }
 
 /// Runs one round of `trainer`, with `answer` in place of the workers: it is given the number of a shard, and what the shard is asked.

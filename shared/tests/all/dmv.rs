@@ -261,7 +261,7 @@ fn chains_go_on_from_given_heads() {
         let step = trainer::round(&mut trainer, &vec![Arc::default()], collect, answer).unwrap();
         let Step::Next(report) = step else { panic!("a chain has no second try") };
         n_moved += report.moves.expect("trees are proposed").changed;
-        for (analysis, numbers) in trainer.samples()[0].iter().zip(&sentences) {
+        for (analysis, numbers) in trainer.report().samples[0].iter().zip(&sentences) {
             let (tags, found) = heads(&Tree::parse(&analysis.tree).unwrap()).unwrap();
             assert!(tags.iter().zip(numbers).all(|(tag, &number)| *tag == model.tags[number as usize]));
             assert!(is_projective(&found), "{found:?}");

@@ -288,7 +288,7 @@ impl Training {
     }
 
     fn weight_of_base(&self) -> f64 {
-        self.trainer.components()[0].1.weight
+        self.trainer.report().components[0].1.weight
     }
 }
 
@@ -315,7 +315,7 @@ fn the_bound_never_falls_where_weights_have_the_same_choice() {
             assert!(pair[1] >= pair[0] - 1e-9 * pair[0].abs(), "{} after {}", pair[1], pair[0]);
         }
         assert!(bounds[19] > bounds[0] + 1.0);
-        let shares = training.trainer.components();
+        let shares = training.trainer.report().components;
         let names: Vec<&str> = shares.iter().map(|(name, _)| *name).collect();
         assert_eq!(names, ["base", "right-attach", "verb-as-root", "short-dep"]);
         let sum: f64 = shares.iter().map(|(_, share)| share.weight * share.bound).sum();

@@ -337,9 +337,9 @@ fn states_of_others_are_refused() {
         state.check(&multinomials(&model)).unwrap_err().to_string()
     };
     assert_eq!(check(|state| state.priors.truncate(3)), "3 priors, expected 19");
-    assert_eq!(check(|state| state.bound = Some(f64::NAN)), "its bound is no number");
+    assert_eq!(check(|state| state.past.bound = Some(f64::NAN)), "its bound is no number");
     let most = usize::MAX;
-    assert_eq!(check(|state| state.rounds = usize::MAX), format!("it has {most} rounds behind it"));
+    assert_eq!(check(|state| state.past.rounds = usize::MAX), format!("it has {most} rounds behind it"));
 }
 
 #[test]

@@ -368,7 +368,7 @@ fn kept_samples_are_the_trees_that_are_counted() {
         bench.round(&mut without, None);
         assert_eq!(with.state().estimate, without.state().estimate, "keeping changes nothing");
         let n_letters = |tree: &str| tree.matches("(A ").count() as f64;
-        let trees: Vec<_> = with.samples().iter().flatten().collect();
+        let trees: Vec<_> = with.report().samples.iter().flatten().collect();
         assert_eq!(trees.len(), 13);
         let found: f64 = trees.iter().map(|analysis| n_letters(&analysis.tree)).sum();
         let counts = &with.state().estimate.counts;

@@ -455,8 +455,11 @@ fn a_round_goes_on_until_no_sweep_is_left() {
         let Step::Next(report) = step.unwrap() else { panic!("the round ends") };
         let all = (0..n_shards).map(|shard| (shard, 5));
         assert_eq!(asked, all.chain([(0, 3), (0, 1)]).collect::<Vec<_>>());
-        assert_eq!((report.moves.unwrap().proposed, trainer.rounds()), (n_proposed, round));
-        assert!(trainer.samples().iter().all(|of_shard| !of_shard.is_empty()), "samples of all shards");
+        assert_eq!((report.moves.unwrap().proposed, trainer.past().rounds), (n_proposed, round));
+        assert!(
+            trainer.report().samples.iter().all(|of_shard| !of_shard.is_empty()),
+            "samples of all shards"
+        );
     }
     // An answer without a sweep is refused.
     trainer.begin(collect);

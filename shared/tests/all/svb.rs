@@ -125,7 +125,7 @@ fn round(shards: &Shards, trainer: &mut Trainer) -> (RoundReport, usize) {
     for again in 0..50 {
         let (weights, losses) = (trainer.weights(), trainer.wants_losses());
         let samples = trainer.settings().samples.unwrap();
-        let sampled = samples.schedule.sampled(trainer.state().rounds + 1);
+        let sampled = samples.schedule.sampled(trainer.state().past.rounds + 1);
         let sample = shards.sums(sampled.into_iter(), &weights, losses);
         let strings = shards.sums(shards.strings(), &weights, losses);
         if let Step::Next(report) = trainer.absorb_sample(samples, sample, strings) {
@@ -380,7 +380,7 @@ fn a_string_that_a_sampled_sentence_needs_comes_back() {
     rounds(&shards, &mut trainer, 2);
     let weights = trainer.weights();
     let samples = trainer.settings().samples.unwrap();
-    let sampled = samples.schedule.sampled(trainer.state().rounds + 1);
+    let sampled = samples.schedule.sampled(trainer.state().past.rounds + 1);
     let mut sample = shards.sums(sampled.into_iter(), &weights, true);
     sample.losses.fill(0.0);
     let Step::Next(report) =
@@ -425,6 +425,6 @@ fn states_of_other_models_are_refused() {
     let mut state = trainer(&grammar, &few, settings(), schedule).state().clone();
     assert_eq!(state.check(&grammar, &few), Ok(()));
     assert!(state.check(&grammar, &many).unwrap_err().to_string().contains("counts"));
-    state.rounds = usize::MAX;
+    state.past.rounds = usize::MAX;
     assert!(state.check(&grammar, &few).unwrap_err().to_string().contains("rounds"));
 }

@@ -287,7 +287,7 @@ fn maximise(task: &Task, fitted: Fitted) {
         fit.value.components.iter().map(|weighted| weighted.component.clone()).collect();
     let names: Vec<String> = components.iter().map(|component| component.name.clone()).collect();
     let Ok(mixture) = Mixture::new(&names, &[], Some(Limit::default())) else { return };
-    let mut state = State { priors: fit.value.priors.clone(), rounds: 0, bound: None, weights: Vec::new() };
+    let mut state = State { priors: fit.value.priors.clone(), past: Default::default(), weights: Vec::new() };
     let mut constrained = None;
     if !components.is_empty() {
         state = state.with_mixture(&mixture).expect("equal bounds have best weights");

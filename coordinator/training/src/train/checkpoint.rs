@@ -138,7 +138,7 @@ impl Origin {
         };
         let more_rounds = |now: &toml::Value| {
             let states = progress.runs.iter().filter_map(|run| run.state.as_ref());
-            let done = states.map(State::rounds).max().unwrap_or(0);
+            let done = states.map(|state| state.past().rounds).max().unwrap_or(0);
             progress.runs.len() <= 1 && now.as_integer() >= Some(done as i64)
         };
         if then.get("sweep") != now.get("sweep") {
@@ -176,7 +176,7 @@ impl Progress {
 impl Checkpoint<'_> {
     /// The best of the last bounds of all runs.
     pub fn bound(&self) -> Option<f64> {
-        let bounds = self.progress.runs.iter().filter_map(|run| run.state.as_ref()?.bound());
+        let bounds = self.progress.runs.iter().filter_map(|run| run.state.as_ref()?.past().bound);
         bounds.reduce(f64::max)
     }
 
@@ -531,7 +531,7 @@ pub(crate) mod tests {
         let model = small().of_grammar().clone();
         let params = model.adaptor().unwrap();
         let state = serde_json::json!({ "Adaptor": {
-            "params": params, "rounds": rounds, "bound": bound, "counts": vec![0.0; 10],
+            "params": params, "past": { "rounds": rounds, "bound": bound }, "counts": vec![0.0; 10],
             "before_drop": params, "drop_share": 0.2, "grew": false,
         }});
         let run = Run { state: Some(serde_json::from_value(state).unwrap()), ..Run::default() };
@@ -746,15 +746,15 @@ pub(crate) mod tests {
         let grammar = small().of_grammar().grammar.clone();
         checkpoint(1, -1.0).check(&[Some(&grammar)], &[0]).unwrap();
         let edits = [
-            ("counts", serde_json::json!(vec![-1.0; 10])),
-            ("counts", serde_json::json!(vec![1e308; 10])),
-            ("rounds", serde_json::json!(u64::MAX)),
+            ("counts", "/Adaptor/counts", serde_json::json!(vec![-1.0; 10])),
+            ("counts", "/Adaptor/counts", serde_json::json!(vec![1e308; 10])),
+            ("rounds", "/Adaptor/past/rounds", serde_json::json!(u64::MAX)),
         ];
-        for (field, value) in edits {
+        for (field, place, value) in edits {
             let mut hostile = checkpoint(1, -1.0);
             let run = &mut hostile.progress.to_mut().runs[0];
             let mut state = serde_json::to_value(&run.state).unwrap();
-            state["Adaptor"][field] = value;
+            *state.pointer_mut(place).unwrap() = value;
             run.state = serde_json::from_value(state).unwrap();
             let defect = hostile.check(&[Some(&grammar)], &[0]).unwrap_err().to_string();
             assert!(defect.contains(field), "{defect}");

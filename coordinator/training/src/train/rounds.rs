@@ -219,7 +219,7 @@ impl<'a> Training<'a> {
         let mut asked = Vec::new();
         for &run in &active {
             let Active { trainer, inference, of, .. } = &mut self.runs[run];
-            let round = trainer.rounds() + 1;
+            let round = trainer.past().rounds + 1;
             let (keep, due) = (keeps(inference, round), round.is_multiple_of(self.job.output.score_every));
             let with_trees = keep || due || round == inference.max_rounds;
             trainer.begin(Collect {
@@ -230,7 +230,7 @@ impl<'a> Training<'a> {
             asks.push((&of.plan, trainer.ask(&of.plan).map_err(anyhow::Error::from_boxed)?));
         }
         let first = active[0];
-        let stage = Stage::Round { run: first + 1, round: self.runs[first].trainer.rounds() + 1 };
+        let stage = Stage::Round { run: first + 1, round: self.runs[first].trainer.past().rounds + 1 };
         let runs = &mut self.runs;
         let report = plan::map(self.fleet, stage, plan::round(asks, asked.clone()), |at, answer| {
             let (ask, shard) = asked[at];
@@ -292,7 +292,7 @@ impl<'a> Training<'a> {
     fn measure(&self, run: usize) -> Result<Measured> {
         let Active { trainer, of, .. } = &self.runs[run];
         let (due, last) =
-            (trainer.rounds().is_multiple_of(self.job.output.score_every), self.runs[run].is_over());
+            (trainer.past().rounds.is_multiple_of(self.job.output.score_every), self.runs[run].is_over());
         let mut measured = Measured::default();
         let to_find = of.input().dependencies().filter(|_| due && !last).map(Dependencies::to_find);
         if let Some(to_find) = to_find.filter(|to_find| to_find.gold().is_some())
@@ -323,10 +323,10 @@ impl<'a> Training<'a> {
         let Ended { run, busy, share } = ended;
         let input = self.runs[run].of.input();
         let Measured { mut scores, attachment, held_out, mut shown } = measured;
-        let round = self.runs[run].trainer.rounds();
+        let round = self.runs[run].trainer.past().rounds;
         let last = self.runs[run].is_over();
         let due = round.is_multiple_of(self.job.output.score_every);
-        let samples = self.runs[run].trainer.samples();
+        let samples = self.runs[run].trainer.report().samples;
         if has_samples(&*self.runs[run].trainer) {
             let mut scorer = Scorer::default();
             let tallies = &mut self.progress.tallies[self.runs[run].point];
@@ -364,9 +364,9 @@ impl<'a> Training<'a> {
             }
         }
         let adapted = input.adapted();
-        let hyper = adapted.iter().cloned().zip(active.trainer.hyper());
-        let strings = adapted.iter().cloned().zip(active.trainer.n_strings());
-        let components = active.trainer.components().into_iter();
+        let hyper = adapted.iter().cloned().zip(active.trainer.report().hyper);
+        let strings = adapted.iter().cloned().zip(active.trainer.report().n_strings);
+        let components = active.trainer.report().components.into_iter();
         let components = components.map(|(name, share)| (name.to_owned(), ComponentMetrics::from(share)));
         let components = components.collect();
         let metrics = RoundMetrics {
@@ -397,7 +397,7 @@ impl<'a> Training<'a> {
     /// Whether the last round of a run was one that is scored.
     fn is_scored(&self, run: usize) -> bool {
         let active = &self.runs[run];
-        active.trainer.rounds().is_multiple_of(self.job.output.score_every) || active.is_over()
+        active.trainer.past().rounds.is_multiple_of(self.job.output.score_every) || active.is_over()
     }
 
     /// Snapshot of a run, counted from 1.
@@ -409,7 +409,7 @@ impl<'a> Training<'a> {
             }
             Basis::Treebank(_) => Default::default(),
         };
-        Snapshot { run, round: trainer.rounds(), strings, rules, sentences: sentences.to_vec() }
+        Snapshot { run, round: trainer.past().rounds, strings, rules, sentences: sentences.to_vec() }
     }
 
     /// Scores of the corpus as Viterbi reads it, and some sentences to be shown.
@@ -452,15 +452,15 @@ impl<'a> Training<'a> {
             (0..self.runs.len()).filter(|&run| self.runs[run].point == point).collect();
         let is_better = |run: &Active<'_>, other: &Active<'_>| match (&run.best, &other.best) {
             (Some((found, _)), Some((known, _))) => found.is_better_than(known),
-            _ => run.trainer.bound() > other.trainer.bound(),
+            _ => run.trainer.past().bound > other.trainer.past().bound,
         };
         let better =
             |best: usize, run: usize| if is_better(&self.runs[run], &self.runs[best]) { run } else { best };
         let best =
             of_point.iter().copied().reduce(better).ok_or_else(|| anyhow!("a job has at least one run"))?;
         let Active { trainer, of, converged, best: kept, inference, .. } = &self.runs[best];
-        let (rounds_run, ending) = (trainer.rounds(), self.runs[best].ending().unwrap_or_default());
-        let bounds = of_point.iter().map(|&run| self.runs[run].trainer.bound()).collect();
+        let (rounds_run, ending) = (trainer.past().rounds, self.runs[best].ending().unwrap_or_default());
+        let bounds = of_point.iter().map(|&run| self.runs[run].trainer.past().bound).collect();
         let (state, held_out) = match kept {
             Some((held_out, state)) => (state.clone(), Some(*held_out)),
             None => (trainer.saved(), None),
@@ -468,7 +468,7 @@ impl<'a> Training<'a> {
         let (restart, run) = (best - of_point[0] + 1, best + 1);
         let beginning =
             RunStart { model: self.job.model.model(), inference, restart, trees: None, families: None };
-        let (rounds, bound) = (state.rounds(), state.bound());
+        let (rounds, bound) = (state.past().rounds, state.past().bound);
         let kept = methods::trainer(&of.plan, &beginning, Some(state))?;
         let runs = of_point[0] + 1..of_point[0] + 1 + of_point.len();
         let name = self.job.points[point].name.clone();
@@ -509,7 +509,7 @@ fn has_scores(input: &Input) -> bool {
 
 /// Whether the last round of a run gave trees of all sentences.
 fn has_samples(trainer: &dyn Trainer) -> bool {
-    let samples = trainer.samples();
+    let samples = trainer.report().samples;
     !samples.is_empty() && samples.iter().all(|of_shard| !of_shard.is_empty())
 }
 
@@ -609,7 +609,7 @@ impl Active<'_> {
             Some(Ending::Converged)
         } else if patience > 0 && self.waited >= patience {
             Some(Ending::Patience)
-        } else if self.trainer.rounds() >= max_rounds {
+        } else if self.trainer.past().rounds >= max_rounds {
             Some(Ending::MaxRounds)
         } else {
             None

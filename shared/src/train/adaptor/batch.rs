@@ -44,14 +44,18 @@ impl Trainer {
         }
         // The weights of the first round come from no q.
         let bound =
-            (self.state.rounds > 0).then(|| totals.log_z - self.state.params.divergence(&self.grammar));
-        let fell =
-            self.state.bound.zip(bound).filter(|(before, after)| *after < before - ROUNDING * before.abs());
+            (self.state.past.rounds > 0).then(|| totals.log_z - self.state.params.divergence(&self.grammar));
+        let fell = self
+            .state
+            .past
+            .bound
+            .zip(bound)
+            .filter(|(before, after)| *after < before - ROUNDING * before.abs());
         match (fell, self.state.grew) {
             (None, _) | (Some(_), true) => Verdict::Counts { bound },
             (Some(_), false) if self.state.before_drop.is_some() => Verdict::DropFailed,
             (Some((before, after)), false) => {
-                Verdict::Fell(BoundFell { round: self.state.rounds + 1, before, after })
+                Verdict::Fell(BoundFell { round: self.state.past.rounds + 1, before, after })
             }
         }
     }
@@ -72,10 +76,10 @@ impl Trainer {
 
     /// Moves the parameters by a round that counts: grows the sticks, drops strings on trial, and updates.
     fn go_on(&mut self, bound: Option<f64>, totals: Totals) -> Step {
-        let change = relative_change(self.state.bound, bound);
+        let change = relative_change(self.state.past.bound, bound);
         let with_losses = self.wants_losses();
-        self.state.bound = bound;
-        self.state.rounds += 1;
+        self.state.past.bound = bound;
+        self.state.past.rounds += 1;
         self.state.counts = totals.counts;
         self.state.before_drop = None;
         self.before_round = None;
@@ -92,7 +96,7 @@ impl Trainer {
         let resorted = self.advance();
         let still = dropped == 0
             && !self.state.grew
-            && !(self.settings.select_by_bound && self.state.rounds <= ROUNDS_BEFORE_DROPS);
+            && !(self.settings.select_by_bound && self.state.past.rounds <= ROUNDS_BEFORE_DROPS);
         let converged = still && change.is_some_and(|change| change.abs() < self.settings.tolerance);
         Step::Next(RoundReport { bound, change, dropped, resorted, converged, ..RoundReport::default() })
     }
@@ -100,7 +104,7 @@ impl Trainer {
     /// Puts the next strings at the ends of the sticks; whether there were any.
     fn grow(&mut self) -> bool {
         let Some(Growth { start, step }) = self.settings.growth else { return false };
-        let seen = start + (self.state.rounds - 1) * step;
+        let seen = start + (self.state.past.rounds - 1) * step;
         let space = self.lexicon.space(&self.grammar);
         let next: Vec<ParamId> =
             space.sticks().flat_map(|strings| strings.skip(seen).take(step)).map(ParamId).collect();

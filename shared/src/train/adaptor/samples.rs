@@ -72,7 +72,7 @@ impl Trainer {
             return self.restore(&[sample.missing, strings.missing].concat());
         }
         let Samples { schedule, select_every } = samples;
-        let round = self.state.rounds + 1;
+        let round = self.state.past.rounds + 1;
         let (rate, scale) = (schedule.rate(round), schedule.scale(round));
         let with_losses = self.wants_losses();
         let mut sentences =
@@ -84,9 +84,9 @@ impl Trainer {
             sentences.log_z = Some(log_z);
             log_z + strings.log_z - self.state.params.divergence(&self.grammar)
         });
-        let change = relative_change(self.state.bound, bound);
-        self.state.bound = bound;
-        self.state.rounds = round;
+        let change = relative_change(self.state.past.bound, bound);
+        self.state.past.bound = bound;
+        self.state.past.rounds = round;
         self.before_round = None;
 
         let scaled = |values: &[f64]| -> Vec<f64> { values.iter().map(|value| scale * value).collect() };
@@ -120,7 +120,7 @@ impl Trainer {
     /// Puts the next strings out of use at the ends of the sticks, after the last one beginning with the first again.
     fn grow_over_and_over(&mut self, select_every: usize) {
         let Some(Growth { start, step }) = self.settings.growth else { return };
-        let seen = start + (self.state.rounds / select_every - 1) * step;
+        let seen = start + (self.state.past.rounds / select_every - 1) * step;
         let next = |mut strings: Range<u32>| {
             let n = strings.len();
             let skipped = if n > 0 { seen % n } else { 0 };
