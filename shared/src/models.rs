@@ -36,6 +36,7 @@
 //! ```
 
 pub mod adaptor;
+pub mod baselines;
 pub mod decode;
 pub mod dmv;
 pub mod latent;

@@ -11,12 +11,13 @@ use grammaton::data::eval::alternatives::{morphemes, with_analyses};
 use grammaton::data::eval::brackets::{self, BracketScores, ByLength};
 use grammaton::data::eval::emma;
 use grammaton::data::eval::segmentation::{Prf, check_text, score_corpora};
-use training::baselines;
+use training::baselines as floors;
 use training::input;
 use training::metrics::{Scores, score_text};
 
 use super::Answer;
 
+pub mod baselines;
 pub mod dependencies;
 
 /// Kinds of analysis that can be compared.
@@ -24,6 +25,8 @@ pub mod dependencies;
 pub enum Args {
     /// Compare two segmentations of a text, with one sentence per line
     Segmentation(SegmentationArgs),
+    /// Score segmentations of a text that take no training, so that a score has a floor
+    Baselines(baselines::Args),
     /// Compare two sets of trees, in Penn Treebank brackets, as EVALB does
     Brackets(BracketsArgs),
     /// Compare dependency trees with gold, or two outputs with each other
@@ -75,6 +78,7 @@ pub fn unit_parser() -> impl TypedValueParser<Value = Unit> {
 pub fn run(args: &Args) -> Result<Answer> {
     match args {
         Args::Segmentation(args) => segmentation(args),
+        Args::Baselines(args) => self::baselines::run(args),
         Args::Brackets(args) => brackets(args),
         Args::Dependencies(args) => dependencies::run(args),
     }
@@ -145,7 +149,7 @@ impl Compared {
         if let Some(n) = analyses {
             text += &format!("{n} gold analyses; the one that agrees best counts\n");
         }
-        text += &baselines::of_segmentation(&[("", scores)]).map(|below| below + "\n").unwrap_or_default();
+        text += &floors::of_segmentation(&[("", scores)]).map(|below| below + "\n").unwrap_or_default();
         text
     }
 }
@@ -182,6 +186,6 @@ fn bracket_table(scores: &ByLength) -> String {
     }
     text +=
         &format!("unlabelled F1 of right-branching trees: {}\n", score_text(scores.all.right_branching, 4));
-    text += &baselines::of_brackets(&[("", &scores.all)]).map(|below| below + "\n").unwrap_or_default();
+    text += &floors::of_brackets(&[("", &scores.all)]).map(|below| below + "\n").unwrap_or_default();
     text
 }

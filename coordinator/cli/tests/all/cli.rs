@@ -272,6 +272,21 @@ fn eval_scores_a_segmentation() {
 }
 
 #[test]
+fn eval_scores_baselines_and_prints_their_segmentations() {
+    let dir = folder(&[("gold", b"the\nkitty\nthe kitty\nthe dog\n")]);
+    let found = |more: &[&str]| {
+        stdout(&grammaton(&[&["eval", "baselines", &at(&dir, "gold")], more].concat()).success())
+    };
+    let table = found(&[]);
+    assert!(table.contains("PUDDLE") && table.lines().count() == 7, "{table}");
+    assert_eq!(found(&["--print", "puddle"]), "the\nkitty\nthe kitty\nthedog\n");
+    let rows: serde_json::Value = serde_json::from_str(&found(&["--json"])).unwrap();
+    // Four of five tokens are right, of six in the gold.
+    assert_eq!((&rows[3]["name"], &rows[3]["token_f1"]), (&"puddle".into(), &(8.0 / 11.0).into()));
+    refused(&["eval", "baselines", &at(&dir, "absent")], &["absent"]);
+}
+
+#[test]
 fn eval_reads_tokens_and_standard_input() {
     let dir = folder(&[("gold", b"a b | c\n")]);
     let mut command = Command::cargo_bin("grammaton").unwrap();
