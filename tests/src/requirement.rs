@@ -11,7 +11,7 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 
 /// Names allowed in `GRAMMATON_REQUIRE`; scripts use some of them.
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 17] = [
     "browser",
     "cargo-deny",
     "corpora",
@@ -25,6 +25,7 @@ const NAMES: [&str; 16] = [
     "openssl",
     "promtool",
     "python",
+    "qemu",
     "s3",
     "slurm",
     "snakemake",
