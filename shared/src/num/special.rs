@@ -1,6 +1,6 @@
 //! Special functions of positive arguments, in pure Rust, so that all machines agree on every bit.
 
-pub use libm::{exp, log as ln, log1p as ln_1p};
+pub use libm::{exp, log as ln, log1p as ln_1p, log10};
 
 /// e^x of every element, in place. Relative error 4e-16; 0 below −708 and ∞ above 709.
 ///

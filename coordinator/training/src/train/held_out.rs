@@ -8,6 +8,7 @@ use grammaton::data::corpus::hold_out;
 use grammaton::models::Trained;
 use grammaton::models::decode::Decode;
 use grammaton::num::Noise;
+use grammaton::num::special::exp;
 use grammaton::work::shard::Shard;
 
 use super::plan::Plan;
@@ -76,7 +77,7 @@ impl HeldOutShards {
             }
         }
         let n_symbols = (n_tokens / self.tokens_per_symbol).max(1);
-        found.perplexity = (-found.log_likelihood / n_symbols as f64).exp();
+        found.perplexity = exp(-found.log_likelihood / n_symbols as f64);
         Ok(Some(found))
     }
 }

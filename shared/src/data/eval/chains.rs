@@ -4,6 +4,8 @@
 //! Gelman et al. (2013), §11.4–11.5, in the form of Vehtari et al. (2021), Eqs. 1–4 and 10–13; their rank normalisation is
 //! left out.
 
+use crate::num::special::log10;
+
 /// Split R̂: the pooled spread over that within half chains. Near 1 when chains agree; more means that they have not met yet.
 /// `None` for less than four values a chain, or if nothing varies within chains.
 pub fn split_r_hat(chains: &[&[f64]]) -> Option<f64> {
@@ -42,7 +44,7 @@ pub fn effective_sample_size(chains: &[&[f64]]) -> Option<f64> {
     }
     let draws = m * n as f64;
     // τ = −1 + 2 Σ pairs; at most S log₁₀ S draws are believed
-    let tau = (2.0 * sum - 1.0).max(1.0 / draws.log10());
+    let tau = (2.0 * sum - 1.0).max(1.0 / log10(draws));
     Some(draws / tau)
 }
 
