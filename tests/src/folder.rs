@@ -94,7 +94,7 @@ pub struct Trained {
     pub files: BTreeMap<&'static str, Vec<u8>>,
 }
 
-const RESULTS: [&str; 10] = [
+const RESULTS: [&str; 12] = [
     "segmentation.viterbi.txt",
     "segmentation.viterbi.tsv",
     "segmentation.mbr.txt",
@@ -102,6 +102,8 @@ const RESULTS: [&str; 10] = [
     "parses.viterbi.conllu",
     "parses.mbr-arcs.conllu",
     "parses.txt",
+    "lexicon.tsv",
+    "boundaries.tsv",
     "model/model.bin",
     "model/sticks.tsv",
     "model/grammar.txt",

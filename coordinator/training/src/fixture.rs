@@ -9,6 +9,7 @@ use grammaton::models::adaptor::{Params, Stick};
 use grammaton::models::{self, Model, Trained};
 
 use crate::events::{Observer, RunEvent};
+use crate::lexicon;
 use crate::metrics::{
     Ending, Hyper, Phase, RoundMetrics, RunResult, Scores, ScoresByDecoder, Start, Timings,
 };
@@ -130,10 +131,23 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
                 trees: Lines::default(),
             },
         ],
+        lexicon: Some(lexicon(&mbr)),
+        boundaries: None,
         samples: samples.chosen(),
         notices: vec!["corpus.txt:7: skipped 2 empty lines, this being the first".to_owned()],
         model: Trained::Grammar(model),
     })
+}
+
+/// The words of `lines`; three of four samples agree with each.
+fn lexicon(lines: &[String]) -> Vec<lexicon::Entry> {
+    let mut words = lexicon::Lexicon::new(" ", true);
+    for (line, gold) in lines.iter().zip(GOLD) {
+        let word = |text| lexicon::Segment { text, category: None, share: Some(0.75) };
+        words.add(&line.split(' ').map(word).collect::<Vec<_>>());
+        words.add_gold(gold.split(' ').map(str::to_owned).collect());
+    }
+    words.entries(std::iter::empty())
 }
 
 /// A model with the words of [`GOLD`].

@@ -4,7 +4,7 @@
 //!
 //! - *in*: [`job`] (the job file), [`input`] (its corpora and grammars);
 //! - *training*: [`model`] (the model file), [`inspection`] (of a trained model), [`metrics`] and [`outcome`] (metrics of rounds, and
-//!   results), [`baselines`] (scores below those of trivial analyses), [`snapshot`] (learned parameters for display), [`events`] (events of a run, and their readers), [`time_left`] (an estimate), [`train`], [`choice`] (of grammars, without gold), [`row`];
+//!   results), [`baselines`] (scores below those of trivial analyses), [`snapshot`] (learned parameters for display), [`events`] (events of a run, and their readers), [`time_left`] (an estimate), [`train`], [`choice`] (of grammars, without gold), [`row`], [`lexicon`] and [`boundary`] (tables of results);
 //! - *out*: [`progress`] and [`report`] (terminal and HTML), [`output`] (the folder of results), [`run`] (a job from its file to its results).
 
 pub mod job;
@@ -16,6 +16,10 @@ pub mod model;
 pub mod inspection;
 
 pub mod row;
+
+pub mod lexicon;
+
+pub mod boundary;
 
 pub mod metrics;
 

@@ -74,6 +74,16 @@ pub fn top(saved: &SavedModel, at: usize, limit: usize) -> Vec<Entry> {
     most.into_iter().map(spelled(model, at, saved.unit)).collect()
 }
 
+/// The strings of the nonterminals whose constituents are segments, as they are printed, with their mean weights.
+pub fn segment_weights(model: &Model, unit: Unit) -> impl Iterator<Item = (&str, String, f64)> {
+    let sticks = model.lexicon.sticks.iter().enumerate();
+    let of_segments = sticks.filter(|(_, stick)| model.segments.contains(&stick.symbol));
+    of_segments.flat_map(move |(at, stick)| {
+        let entries = ranked(model, at).map(spelled(model, at, unit));
+        entries.map(|Entry { string, weight, .. }| (model.grammar.name(stick.symbol), string, weight))
+    })
+}
+
 /// Puts the strings of stick number `at` to their numbers.
 fn spelled(model: &Model, at: usize, unit: Unit) -> impl Fn(Ranked) -> Entry + '_ {
     let first = model.lexicon.space(&model.grammar).stick(StickId(at as u32)).start;

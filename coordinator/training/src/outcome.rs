@@ -14,6 +14,7 @@ use fleet::{Effort, FleetStatus};
 use scheduler::Cause;
 
 use crate::baselines;
+use crate::lexicon;
 use crate::metrics::{PointSummary, RunResult, Summary, Timings};
 use crate::model;
 
@@ -38,6 +39,10 @@ pub struct Outcome {
     pub timings: Timings,
     /// One per decoder of the job, in its order.
     pub decodings: Vec<Decoding>,
+    /// Distinct segments of the recommended decoder; `None` without segments.
+    pub lexicon: Option<Vec<lexicon::Entry>>,
+    /// A table of the positions between symbols; `None` without samples.
+    pub boundaries: Option<Lines>,
     /// Sentences to show.
     pub samples: Vec<Sample>,
     /// Notices to the user.

@@ -15,6 +15,7 @@ use basics::store;
 use grammaton::models::decode::Decoder;
 
 use crate::job::Job;
+use crate::lexicon;
 use crate::metrics::{MAXIMUM_MARGINAL, MBR_VOTE, RoundMetrics, SAMPLE_AVERAGE, Summary, decoder_name};
 use crate::model;
 use crate::outcome::{FleetUse, Outcome};
@@ -26,6 +27,8 @@ const METRICS: &str = "metrics.jsonl";
 const JOB: &str = "job.toml";
 const PARSES: &str = "parses.txt";
 const REPORT: &str = "report.html";
+const LEXICON: &str = "lexicon.tsv";
+const BOUNDARIES: &str = "boundaries.tsv";
 /// The last decisions of the scheduler, where a batch failed.
 const FAILURE: &str = "failure.log";
 const MODEL: [&str; 3] = ["model/model.bin", "model/grammar.txt", "model/sticks.tsv"];
@@ -88,7 +91,8 @@ impl Output {
             decoders.flat_map(|decoder| [segmentation(decoder), table(decoder)]).collect();
         let arcs = [Decoder::Viterbi, Decoder::MbrArcs].map(|decoder| arcs(decoder_name(decoder)));
         let by_decoder = decoders.iter().chain(&arcs).map(String::as_str);
-        let old = [SUMMARY, METRICS, REPORT, PARSES, FAILURE].into_iter().chain(by_decoder);
+        let old =
+            [SUMMARY, METRICS, REPORT, PARSES, LEXICON, BOUNDARIES, FAILURE].into_iter().chain(by_decoder);
         for name in old.chain(MODEL) {
             match fs::remove_file(self.dir.join(name)) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -146,6 +150,15 @@ impl Output {
             if let Some(name) = parses.take_if(|_| !decoding.trees.is_empty()) {
                 self.write_with(name, &mut |file| decoding.trees.copy_to(file))?;
             }
+        }
+        if let Some(entries) = &outcome.lexicon {
+            self.write_with(LEXICON, &mut |file| {
+                writeln!(file, "{}", lexicon::Entry::HEADER)?;
+                entries.iter().try_for_each(|entry| writeln!(file, "{entry}"))
+            })?;
+        }
+        if let Some(lines) = &mut outcome.boundaries {
+            self.write_with(BOUNDARIES, &mut |file| lines.copy_to(file))?;
         }
         for (decoder, sentences) in &outcome.heads.by_decoder {
             let text = outcome.heads.document.with_heads(sentences, job.corpus.punctuation());

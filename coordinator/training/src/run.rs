@@ -291,6 +291,7 @@ mod tests {
         assert_eq!(crate::model::parameters_sha256(&saved.model), summary.result.parameters_sha256);
         assert!(read("model/sticks.tsv").lines().count() > 20);
         assert!(read("model/grammar.txt").contains("Word"));
+        assert!(read("lexicon.tsv").lines().count() > 30);
         let left: Vec<_> = fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert!(left.iter().all(|name| !name.to_string_lossy().starts_with('.')), "{left:?}");
     }

@@ -24,6 +24,7 @@ pub mod auto_grammars;
 pub mod checkpoint;
 pub mod checkpoint_writer;
 pub mod dependencies;
+mod found;
 mod gold;
 pub mod group;
 pub mod held_out;
@@ -33,6 +34,7 @@ mod laws;
 #[cfg(test)]
 mod liars;
 pub mod plan;
+mod posterior;
 pub mod prepare;
 pub mod readings;
 pub mod rounds;
@@ -311,7 +313,7 @@ fn decode(
                 bail!("internal error: the model is not of the data; please report it")
             }
         }
-        let Readings { decodings, samples, scores, notice } = readings;
+        let Readings { decodings, lexicon, boundaries, samples, scores, notice } = readings;
         notices.extend(notice.filter(|_| at == kept));
         let test = input.test.as_ref().map(|test| test.score(job, fleet, plan, &point.model)).transpose()?;
         let of_point = |round: &&RoundMetrics| point.runs.contains(&round.run);
@@ -358,6 +360,8 @@ fn decode(
                 heads,
                 timings,
                 decodings,
+                lexicon,
+                boundaries,
                 samples,
                 notices: Vec::new(),
             });
@@ -369,7 +373,7 @@ fn decode(
     Ok(Outcome { points, timings, notices, ..best })
 }
 
-/// The segmentations by the models of every point's voters; none of points without voters.
+/// The segmentations by the models of every point's voters, and the samples of their chains; none of points without voters.
 fn voted(
     job: &Job,
     prepared: &[Prepared<'_>],
@@ -387,6 +391,7 @@ fn voted(
         for model in point.chains.iter().chain(point.model.of_grammar()) {
             ballots[elected].add(of.input(), &of.plan, fleet, model)?;
         }
+        ballots[elected].add_samples(point);
     }
     Ok(ballots)
 }

@@ -270,6 +270,17 @@ impl Corpus {
         write_line(&self.symbols, &self.sentences[sentence], ends, self.effective_unit())
     }
 
+    /// The segments of a line of [`Corpus::line`], each as it stands there.
+    pub fn segments(&self, sentence: usize, ends: &[u32]) -> Vec<String> {
+        let symbols = &self.sentences[sentence];
+        let starts = [0].iter().chain(ends);
+        let segment = |(&start, &end): (&u32, &u32)| {
+            let symbols = &symbols[start as usize..end as usize];
+            write_line(&self.symbols, symbols, &[end - start], self.effective_unit())
+        };
+        starts.zip(ends).map(segment).collect()
+    }
+
     fn effective_unit(&self) -> Unit {
         match self.format {
             Format::Segmented => self.unit,

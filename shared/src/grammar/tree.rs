@@ -96,8 +96,14 @@ impl Tree {
     /// End positions of the segments, in terminals, ascending: the yields of the outermost nodes whose label
     /// `is_segment` accepts, and every terminal outside of those by itself.
     pub fn segment_ends(&self, is_segment: impl Fn(&str) -> bool) -> Vec<u32> {
-        let mut ends = Vec::new();
+        self.segments(is_segment).into_iter().map(|(end, _)| end).collect()
+    }
+
+    /// The segments of [`Tree::segment_ends`] with the labels of their nodes; `None` for a terminal by itself.
+    pub fn segments(&self, is_segment: impl Fn(&str) -> bool) -> Vec<(u32, Option<&str>)> {
+        let mut segments = Vec::new();
         let mut n_terminals = 0;
+        let mut label = None;
         // Nodes of the current segment that are still to come.
         let mut inside = 0u64;
         for node in &self.nodes {
@@ -107,15 +113,15 @@ impl Tree {
                 inside += u64::from(node.n_children);
                 inside -= 1;
             } else if !terminal && is_segment(&node.label) {
-                inside = u64::from(node.n_children);
+                (inside, label) = (u64::from(node.n_children), Some(node.label.as_str()));
             } else if !terminal {
                 continue;
             }
             if inside == 0 {
-                ends.push(n_terminals);
+                segments.push((n_terminals, label.take()));
             }
         }
-        ends
+        segments
     }
 
     /// Reads one tree, as printed.
@@ -284,6 +290,9 @@ mod tests {
         assert_eq!(ends("(S (Word a (Word b) (X c)) d e (Word (Word f) g))"), [3, 4, 5, 7]);
         assert_eq!(ends("(Word (Word a) b)"), [2]);
         assert_eq!(ends("(S a)"), [1]);
+        let labelled = tree("(S (Stem a (Affix b)) c (Affix d) (Stem e f))");
+        let segments = labelled.segments(|label| ["Stem", "Affix"].contains(&label));
+        assert_eq!(segments, [(2, Some("Stem")), (3, None), (4, Some("Affix")), (6, Some("Stem"))]);
     }
 
     #[test]

@@ -102,6 +102,11 @@ impl Tally {
         self.segmentations.is_empty()
     }
 
+    /// The segmentations of the samples, as the ends of their segments, each with the number of its samples.
+    pub fn segmentations(&self) -> impl Iterator<Item = (&[u32], u32)> {
+        self.segmentations.iter().map(|(ends, &n)| (&ends[..], n))
+    }
+
     /// Sample average: the tree of most samples.
     pub fn tree(&self) -> Option<&str> {
         mode(&self.trees).map(String::as_str)

@@ -145,7 +145,8 @@ fn text(word: &'static str) -> impl Strategy<Value = Text> {
     )
 }
 
-fn folder(job: &str) -> TempDir {
+/// A folder with this job and its grammar.
+pub fn folder(job: &str) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("job.toml"), job).unwrap();
     fs::write(dir.path().join("g.gr"), GRAMMAR).unwrap();
@@ -162,7 +163,7 @@ fn job(text: &Text, kind: &str, method: &str) -> String {
 }
 
 /// Trains in this thread.
-fn trained(dir: &Path, settings: &[&str]) -> Summary {
+pub fn trained(dir: &Path, settings: &[&str]) -> Summary {
     let file = dir.join("job.toml");
     let settings: Vec<String> = settings.iter().map(|&setting| setting.to_owned()).collect();
     let job = Job::load(&file, &settings).unwrap();
@@ -174,7 +175,8 @@ fn trained(dir: &Path, settings: &[&str]) -> Summary {
     run.finish(outcome.unwrap(), &FleetUse::default(), &mut All(Vec::new())).unwrap()
 }
 
-fn read(dir: &Path, name: &str) -> String {
+/// A file of results.
+pub fn read(dir: &Path, name: &str) -> String {
     fs::read_to_string(dir.join("out").join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 

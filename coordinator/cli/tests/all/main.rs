@@ -7,6 +7,7 @@ mod cli;
 mod digests;
 mod formats;
 mod grammars;
+mod lexicon;
 mod limits;
 mod lines;
 mod morphemes;

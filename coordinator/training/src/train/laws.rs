@@ -444,6 +444,32 @@ fn voters_are_single_runs_and_change_nothing_but_the_vote() {
     refused("inference.start=trees", "with model.voters");
 }
 
+/// The probabilities of a table of boundaries, row by row.
+fn probabilities(outcome: &mut Outcome) -> Vec<f64> {
+    let mut table = Vec::new();
+    outcome.boundaries.as_mut().unwrap().copy_to(&mut table).unwrap();
+    let table = String::from_utf8(table).unwrap();
+    table.lines().skip(1).map(|row| row.split('\t').nth(2).unwrap().parse().unwrap()).collect()
+}
+
+#[test]
+fn probabilities_of_boundaries_are_means_over_the_chains_of_all_voters() {
+    let dir = folder();
+    let text = job(Model::Adaptor, Estimator::Hastings);
+    let of = |set: &[&str]| {
+        let set: Vec<String> = set.iter().map(|&set| set.to_owned()).collect();
+        let mut job = parse(&text, dir.path(), &set).unwrap();
+        job.output.segments = vec!["Word".to_owned()];
+        probabilities(&mut run(&job).unwrap())
+    };
+    let all = of(&["model.voters=[\"auto:colloc\"]", "inference.restarts=2", "model.voter_chains=1"]);
+    let (two, one) = (of(&["inference.restarts=2"]), of(&["model.grammar=auto:colloc"]));
+    assert!(all.len() > 30 && two != one, "{all:?}");
+    for ((all, two), one) in all.iter().zip(two).zip(one) {
+        assert!((all - (2.0 * two + one) / 3.0).abs() < 1e-4, "{all}, {two}, {one}");
+    }
+}
+
 /// The first eight digits of the digest of every job of [`job`], in the order of [`all`].
 const DIGESTS: [&str; 28] = [
     "eb6e79c2", "bb45c53e", "7b03c638", "35fe9970", "9ad8a44f", "54e31ac4", "fafb0b03", "67f34897",

@@ -16,32 +16,47 @@ use grammaton::models::decode::{Decode, Decoded, Decoder};
 use grammaton::models::tally::Tally;
 use grammaton::models::vote::vote;
 
+use super::found::Found;
 use super::input::Input;
 use super::plan::Plan;
+use super::posterior::Posterior;
 use super::rounds::FinishedPoint;
 use super::segment_lengths::SegmentLengths;
 use super::text::Block;
 use crate::job::Job;
-use crate::metrics::{MAXIMUM_MARGINAL, MBR_VOTE, SAMPLE_AVERAGE, Scores, ScoresByDecoder, decoder_name};
+use crate::lexicon;
+use crate::metrics::{
+    MAXIMUM_MARGINAL, MBR_VOTE, SAMPLE_AVERAGE, Scores, ScoresByDecoder, decoder_name, recommended,
+};
 use crate::outcome::{Decoding, Lines, Sample, Samples};
 use crate::row::{Gaps, Row, Status};
 
 /// Segmentations of every sentence of the corpus by several models, which vote.
 #[derive(Default)]
-pub struct Ballots(Vec<Vec<Vec<u32>>>);
+pub struct Ballots {
+    /// By sentence and model.
+    segmentations: Vec<Vec<Vec<u32>>>,
+    /// The samples of the chains whose models vote.
+    posterior: Posterior,
+}
 
 impl Ballots {
     /// Adds the segmentation that `model` finds by MBR.
     pub fn add(&mut self, input: &Input, plan: &Plan, fleet: &dyn Map, model: &Model) -> Result<()> {
-        self.0.resize(input.text.n_sentences, Vec::new());
+        self.segmentations.resize(input.text.n_sentences, Vec::new());
         let parser = plan.parser(model, &[Decoder::Mbr], false)?;
         input.text.blocks(|sentences, shards, block| {
             let decoded = parser.parse(fleet, Stage::Decode, plan.shards(shards))?;
             for (at, decoded) in sentences.zip(block.by_sentence(&decoded)?) {
-                self.0[at].extend(decoded.segmentations.first().cloned());
+                self.segmentations[at].extend(decoded.segmentations.first().cloned());
             }
             Ok(())
         })
+    }
+
+    /// Adds the samples of the chains of a point.
+    pub fn add_samples(&mut self, point: &FinishedPoint) {
+        self.posterior.add(point.runs.len(), point.tallies.clone());
     }
 }
 
@@ -50,6 +65,10 @@ impl Ballots {
 pub struct Readings {
     /// Results of every decoder for each line; empty unless they are kept.
     pub decodings: Vec<Decoding>,
+    /// Distinct segments of the recommended decoder; `None` without segments, and unless they are kept.
+    pub lexicon: Option<Vec<lexicon::Entry>>,
+    /// A table of the positions between symbols; `None` without samples, and unless it is kept.
+    pub boundaries: Option<Lines>,
     /// Sentences to show.
     pub samples: Vec<Sample>,
     /// Against gold; empty without.
@@ -78,10 +97,12 @@ impl Readings {
             for model in point.chains.iter().chain([model]) {
                 ballots.add(input, plan, fleet, model)?;
             }
-            votes = Some(vote(&ballots.0));
+            ballots.add_samples(point);
+            votes = Some(vote(&ballots.segmentations));
         }
         let grammar = &plan.language()?.grammar.value;
-        let is_segment = |label: &str| input.segments.iter().any(|&symbol| grammar.name(symbol) == label);
+        let labels: Vec<&str> = input.segments.iter().map(|&symbol| grammar.name(symbol)).collect();
+        let is_segment = |label: &str| labels.contains(&label);
         let mut names: Vec<&'static str> = decoders.iter().map(|&decoder| decoder_name(decoder)).collect();
         if of_samples.is_some() {
             names.extend([SAMPLE_AVERAGE, MAXIMUM_MARGINAL]);
@@ -91,6 +112,12 @@ impl Readings {
         let (mut lengths, mut gold_lengths) = (SegmentLengths::default(), SegmentLengths::default());
         let mut samples = Samples::default();
         let mut written = Written::new(&names, decoders, &job.output.dir)?;
+        if kept && !labels.is_empty() {
+            let unit = job.corpus.options().effective_unit();
+            let posterior = of_samples.is_some().then_some(&ballots.posterior);
+            let found = Found::new(labels.clone(), unit, text.has_gold, posterior, &job.output.dir)?;
+            written.found = Some(found);
+        }
         let parser = plan.parser(model, decoders, kept)?;
         // As with any text that was not trained on, sentences may need strings that are not on the sticks.
         let of_held_out = plan.parser_with(
@@ -136,7 +163,8 @@ impl Readings {
                     {
                         written.held_out(corpus, at, decoded, decoders)?;
                     }
-                    let segmentations = written.sentence(&block.corpus, at, &found, Status::Ok)?;
+                    let sampled = of_samples.is_some().then_some(place);
+                    let segmentations = written.sentence(&block.corpus, at, &found, (Status::Ok, sampled))?;
                     samples.offer(&segmentations[0], || Sample {
                         gold: block.corpus.gold_line(at),
                         tree: found.iter().find_map(|reading| reading.tree).map(str::to_owned),
@@ -163,6 +191,8 @@ impl Readings {
             // If writing has failed, that is why there are no more blocks.
             writer.join().unwrap_or_else(|panic| resume_unwind(panic)).and(all)
         })?;
+        let found = written.found.take().map(|found| found.finish(model));
+        let (lexicon, boundaries) = found.map_or((None, None), |(entries, table)| (Some(entries), table));
         let decodings = if kept { written.finish(text.n_lines)? } else { Vec::new() };
         let is_scored = text.has_gold && !input.segments.is_empty();
         let scored = names.iter().zip(&scorers).filter(|_| is_scored);
@@ -174,7 +204,7 @@ impl Readings {
         } else {
             lengths.notice(names[0], grammar.symbols.len() - grammar.n_nonterminals as usize, gold_lengths)
         };
-        Ok(Readings { decodings, samples: samples.chosen(), scores, notice })
+        Ok(Readings { decodings, lexicon, boundaries, samples: samples.chosen(), scores, notice })
     }
 }
 
@@ -221,16 +251,20 @@ fn readings<'t>(decoders: &[Decoder], decoded: &'t Decoded) -> Vec<Reading<'t>> 
 }
 
 /// The decodings of a corpus as they grow, line by line.
-struct Written {
+struct Written<'a> {
     decodings: Vec<Decoding>,
     /// By decoding, whether it has trees.
     has_trees: Vec<bool>,
+    /// Position of the recommended decoding.
+    recommended: usize,
+    /// Its segments and boundaries, if there are segments.
+    found: Option<Found<'a>>,
     gaps: Gaps,
 }
 
-impl Written {
+impl Written<'_> {
     /// No lines yet, of decodings with these names, the first of which are by `decoders`.
-    fn new(names: &[&'static str], decoders: &[Decoder], folder: &Path) -> Result<Written> {
+    fn new(names: &[&'static str], decoders: &[Decoder], folder: &Path) -> Result<Self> {
         let decoding = |&name| -> Result<Decoding> {
             let [segmentations, mut table, trees] = std::array::from_fn(|_| Lines::new_in(folder));
             table.push(Row::HEADER)?;
@@ -239,21 +273,24 @@ impl Written {
         let has_trees = |(at, &name): (usize, &&str)| {
             decoders.get(at).map_or(name == SAMPLE_AVERAGE, |decoder| decoder.gives_trees())
         };
+        let best = recommended(names.iter().copied());
         Ok(Written {
+            recommended: names.iter().position(|name| Some(*name) == best).unwrap_or_default(),
+            found: None,
             decodings: names.iter().map(decoding).collect::<Result<_>>()?,
             has_trees: names.iter().enumerate().map(has_trees).collect(),
             gaps: Gaps::default(),
         })
     }
 
-    /// Adds the sentence at a position of `corpus`, as each decoding reads it, after the empty lines before it. Returns its
-    /// segmentations.
+    /// Adds the sentence at a position of `corpus`, as each decoding reads it, after the empty lines before it, with its place among the
+    /// sentences that have samples. Returns its segmentations.
     fn sentence(
         &mut self,
         corpus: &Corpus,
         at: usize,
         readings: &[Reading<'_>],
-        status: Status,
+        (status, sampled): (Status, Option<usize>),
     ) -> Result<Vec<String>> {
         let line = corpus.lines[at];
         self.empty_before(line)?;
@@ -272,6 +309,13 @@ impl Written {
             };
             decoding.table.push(&row.to_string())?;
             segmentations.push(segmentation);
+        }
+        if let Some(found) = &mut self.found {
+            found.gold(corpus, at);
+            let Reading { ends, tree, analysed, .. } = &readings[self.recommended];
+            if *analysed {
+                found.sentence(corpus, at, ends, *tree, sampled)?;
+            }
         }
         Ok(segmentations)
     }
@@ -299,7 +343,7 @@ impl Written {
             let tree = has_tree.then_some(NO_TREE);
             readings.push(Reading { ends: whole(), tree, log_probability: None, analysed: false });
         }
-        self.sentence(corpus, at, &readings, Status::HeldOut).map(drop)
+        self.sentence(corpus, at, &readings, (Status::HeldOut, None)).map(drop)
     }
 
     /// Adds the empty lines before `line`.

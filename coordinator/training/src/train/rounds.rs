@@ -4,6 +4,7 @@
 //! where a run by itself has a single shard. A run whose round has to be run again, since a sentence lost its derivation, is in
 //! the next batch with the same round. So is a run whose round goes on: the sweeps of a chain are as many tasks as keep each of them short.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, ensure};
@@ -84,7 +85,7 @@ pub struct FinishedPoint {
     /// Models of the other chains of a sampler.
     pub chains: Vec<Model>,
     /// The samples of all its runs, by sentence of the corpus; empty without samples.
-    pub tallies: Vec<Tally>,
+    pub tallies: Arc<Vec<Tally>>,
 }
 
 /// A run whose round is over.
@@ -473,7 +474,7 @@ impl<'a> Training<'a> {
         let runs = of_point[0] + 1..of_point[0] + 1 + of_point.len();
         let name = self.job.points[point].name.clone();
         let (model, converged) = (model(of, &*kept)?, *converged);
-        let tallies = self.progress.tallies[point].clone();
+        let tallies = Arc::new(self.progress.tallies[point].clone());
         let others = of_point.iter().filter(|&&run| run != best && inference.method.is_sampler());
         let models = others.map(|&run| self.runs[run].model()).collect::<Result<Vec<Trained>>>()?;
         let chains = models.iter().filter_map(|model| model.of_grammar().cloned()).collect();

@@ -1,0 +1,87 @@
+//! The segments and boundaries that the recommended decoder finds, as they grow line by line: what `lexicon.tsv` and `boundaries.tsv` have.
+
+use std::path::Path;
+
+use anyhow::Result;
+use grammaton::data::corpus::{Corpus, Unit};
+use grammaton::grammar::tree::Tree;
+use grammaton::models::Model;
+
+use super::posterior::Posterior;
+use crate::boundary::Boundary;
+use crate::lexicon::{Entry, Lexicon, Segment};
+use crate::model;
+use crate::outcome::Lines;
+
+/// Segments and boundaries of the lines so far.
+pub struct Found<'a> {
+    /// Names of the nonterminals whose constituents are segments.
+    labels: Vec<&'a str>,
+    unit: Unit,
+    lexicon: Lexicon,
+    /// The samples with the table of boundaries, if there are samples.
+    sampled: Option<(&'a Posterior, Lines)>,
+}
+
+impl<'a> Found<'a> {
+    /// None yet, in lines of this unit; the file that a long table needs is made in `folder`.
+    pub fn new(
+        labels: Vec<&'a str>,
+        unit: Unit,
+        has_gold: bool,
+        posterior: Option<&'a Posterior>,
+        folder: &Path,
+    ) -> Result<Found<'a>> {
+        let with_table = |posterior| -> Result<_> {
+            let mut table = Lines::new_in(folder);
+            table.push(Boundary::HEADER)?;
+            Ok((posterior, table))
+        };
+        let lexicon = Lexicon::new(unit.separators().1, has_gold);
+        Ok(Found { labels, unit, lexicon, sampled: posterior.map(with_table).transpose()? })
+    }
+
+    /// Adds the gold analyses of the sentence at a position of `corpus`, if it has any.
+    pub fn gold(&mut self, corpus: &Corpus, at: usize) {
+        let analyses = corpus.gold.iter().flat_map(|gold| &gold[at]);
+        analyses.for_each(|ends| self.lexicon.add_gold(corpus.segments(at, ends)));
+    }
+
+    /// Adds the sentence at a position of `corpus`, whose segments end at `ends` and are constituents of `tree`, if there is one. `sampled`: its
+    /// place among the sentences that have samples.
+    pub fn sentence(
+        &mut self,
+        corpus: &Corpus,
+        at: usize,
+        ends: &[u32],
+        tree: Option<&str>,
+        sampled: Option<usize>,
+    ) -> Result<()> {
+        let segments = corpus.segments(at, ends);
+        let tree = tree.map(Tree::parse).transpose()?;
+        let constituents = tree.as_ref().map(|tree| tree.segments(|label| self.labels.contains(&label)));
+        let mut shares = None;
+        if let (Some((posterior, table)), Some(sentence)) = (&mut self.sampled, sampled) {
+            let probabilities = posterior.probabilities(sentence, ends);
+            for (&probability, position) in probabilities.boundaries.iter().zip(1..) {
+                let is_chosen = ends.binary_search(&position).is_ok();
+                let boundary = Boundary { line: corpus.lines[at], position, probability, is_chosen };
+                table.push(&boundary.to_string())?;
+            }
+            shares = Some(probabilities.segments);
+        }
+        let segment = |at: usize| Segment {
+            text: &segments[at],
+            category: constituents.as_ref().and_then(|found| found.get(at)?.1),
+            share: shares.as_ref().map(|shares| shares[at]),
+        };
+        self.lexicon.add(&(0..segments.len()).map(segment).collect::<Vec<_>>());
+        Ok(())
+    }
+
+    /// The lexicon, with the probabilities of strings by `model`, and the table of boundaries.
+    pub fn finish(self, model: &Model) -> (Vec<Entry>, Option<Lines>) {
+        let entries = self.lexicon.entries(model::segment_weights(model, self.unit));
+        (entries, self.sampled.map(|(_, table)| table))
+    }
+}
