@@ -11,6 +11,7 @@ pub mod rounds;
 pub mod rules;
 mod settings;
 pub mod tree;
+mod words;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -93,6 +94,7 @@ pub fn render(report: &Report<'_>) -> String {
                     p.quiet { "Grammaton, training report" }
                     h1 { (name) }
                     (figures(report))
+                    (words::section(report))
                     (notices(report))
                     (settings::section(report))
                     (rounds::section(report))
@@ -499,6 +501,24 @@ mod tests {
         );
         let of_others = ["Settings", "R-hat", "Temperature", "proposed", "erplexity", "run 1", "effective"];
         lacks(&page, &of_others);
+    }
+
+    #[test]
+    fn the_words_found_come_first() {
+        let with_words = page("", |_, _| {});
+        contains(
+            &with_words,
+            &[
+                "<h2>Words found</h2><p class=\"quiet\">The most frequent of 40 distinct segments by <code>mbr</code>",
+                "<tr><td>6</td><td class=\"main\">6</td><td>0.75</td><td class=\"left\">lUk D*z 6 b7 wIT hIz h&amp;t</td></tr>",
+            ],
+        );
+        assert_eq!(with_words.find("<h2>"), with_words.find("<h2>Words found"), "it is the first section");
+        let without_samples = page("", |_, outcome| {
+            outcome.lexicon.iter_mut().flatten().for_each(|entry| entry.share = None);
+        });
+        lacks(&without_samples, &["<th>share</th>", "The share is"]);
+        lacks(&page("", |_, outcome| outcome.lexicon = None), &["Words found"]);
     }
 
     #[test]
