@@ -18,7 +18,7 @@ use crate::commands::Answer;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n\
     \x20 grammaton eval baselines gold.txt\n\
-    \x20 grammaton eval baselines gold.txt --print puddle > puddle.txt")]
+    \x20 grammaton eval baselines gold.txt --print puddle")]
 pub struct Args {
     /// File of the gold segmentation, whose boundaries are only scored against
     pub gold: PathBuf,
