@@ -37,6 +37,7 @@
 
 pub mod adaptor;
 pub mod baselines;
+pub mod crf;
 pub mod decode;
 pub mod dmv;
 pub mod latent;

@@ -21,6 +21,7 @@ pub mod blocks;
 pub mod bulk;
 pub mod cholesky;
 pub mod dirichlet;
+pub mod lbfgs;
 pub mod newton;
 pub mod noise;
 pub mod pitman_yor;

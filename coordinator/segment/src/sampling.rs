@@ -183,7 +183,7 @@ impl Sampling {
             let probe = Effort { sweeps: effort::PROBE_SWEEPS, ..effort };
             let mut probe =
                 Job::parse(&self.job(text, &candidate, probe), JOB, dir.path(), text.assignments())?;
-            probe.corpus.gold = PathBuf::new();
+            (probe.corpus.gold, probe.corpus.annotated) = Default::default();
             let config = self.fleet();
             let n_threads = config.local_workers;
             let measured = within(left() / 2, config, |fleet| {

@@ -14,9 +14,10 @@ use grammaton::data::corpus::layout::LineKind;
 use grammaton::data::corpus::read::Notice;
 use grammaton::data::corpus::sniff::Contents;
 use grammaton::data::corpus::{Corpus, Options, Unit, write_line};
+use rustc_hash::{FxHashMap, FxHashSet};
 use training::input;
 use training::input::format::{self, OpenText};
-use training::metrics::MBR_VOTE;
+use training::metrics::{CRF, MBR_VOTE};
 
 use crate::effort::work;
 use crate::keys::{self, Keys};
@@ -26,8 +27,9 @@ const LONGEST_OF_PART: usize = 384;
 
 /// Sentences of symbols.
 pub struct Text {
+    /// Those of the text, then annotated ones that it lacks.
     corpus: Corpus,
-    /// Lines of the text, empty ones among them.
+    /// Lines of the text, empty ones among them; annotated sentences stand behind them.
     n_lines: u32,
     /// Whether lines without a sentence are left out.
     is_transcript: bool,
@@ -60,6 +62,9 @@ impl Text {
             "{}: the text has a single symbol, so that every segmentation is as good as another; give a text of more",
             corpus.source_name
         );
+        if !table.annotated.as_os_str().is_empty() {
+            add(&mut corpus, &table.annotated, &table.options(), end.n_lines)?;
+        }
         // Most texts have no marks, and any tool takes them apart.
         if unit == Unit::Grapheme && corpus.symbols.iter().all(|symbol| symbol.chars().count() == 1) {
             corpus.unit = Unit::Char;
@@ -125,26 +130,29 @@ impl Text {
     /// The file that the job reads, with the lines of the text, and its gold segmentation if it has one.
     pub fn corpus_file(&self) -> Result<String> {
         let occurrences = &self.corpus.occurrences;
-        self.lines(&self.corpus.segmentation(), |at, line| match occurrences.get(at) {
+        let lines = self.lines(&self.corpus.segmentation(), |at, line| match occurrences.get(at) {
             Some(n) => format!("{n} {line}"),
             None => line,
-        })
+        })?;
+        Ok(lines.join("\n") + "\n")
     }
 
-    /// The text as segmented by the vote of the chains in a folder of results of [`Text::corpus_file`].
+    /// The text as segmented in a folder of results of [`Text::corpus_file`]: by what is learned from annotated lines, or by the vote of the chains.
     pub fn segmented_in(&self, dir: &Path) -> Result<String> {
         let options = Options { unit: self.corpus.unit, ..Options::default() };
-        let (found, _) = input::corpus(&dir.join(format!("segmentation.{MBR_VOTE}.txt")), &options)?;
+        let segmentation = |decoder| dir.join(format!("segmentation.{decoder}.txt"));
+        let learned = Some(segmentation(CRF)).filter(|path| path.exists());
+        let (found, _) = input::corpus(&learned.unwrap_or_else(|| segmentation(MBR_VOTE)), &options)?;
         let beside = &self.corpus.beside;
-        let written = self.lines(&self.ends_in(&found)?, |at, line| match beside.get(at) {
+        let mut written = self.lines(&self.ends_in(&found)?, |at, line| match beside.get(at) {
             Some((before, after)) => [before, &line[..], after].concat(),
             None => line,
         })?;
-        Ok(if self.is_transcript {
-            written.lines().filter(|line| !line.is_empty()).map(|line| format!("{line}\n")).collect()
-        } else {
-            written
-        })
+        written.truncate(self.n_lines as usize);
+        if self.is_transcript {
+            written.retain(|line| !line.is_empty());
+        }
+        Ok(written.join("\n") + "\n")
     }
 
     /// The ends of the words of `found`, the same text in other symbols: digraphs are letters there, and letters may be digraphs.
@@ -169,18 +177,59 @@ impl Text {
     }
 
     /// Every line of the text cut at these ends, by sentence; `with` adds to a line by the position of its sentence.
-    fn lines(&self, ends: &[Vec<u32>], with: impl Fn(usize, String) -> String) -> Result<String> {
+    fn lines(&self, ends: &[Vec<u32>], with: impl Fn(usize, String) -> String) -> Result<Vec<String>> {
         let Corpus { symbols, sentences, lines, unit, .. } = &self.corpus;
         ensure!(ends.len() == sentences.len(), "internal error: utterances were lost; please report it");
-        let mut written = vec![String::new(); self.n_lines as usize];
+        let n_lines = lines.last().map_or(self.n_lines, |&last| last.max(self.n_lines));
+        let mut written = vec![String::new(); n_lines as usize];
         for (position, ((sentence, ends), &line)) in sentences.iter().zip(ends).zip(lines).enumerate() {
             let at = written
                 .get_mut(line as usize - 1)
                 .context("internal error: a line too many; please report it")?;
             *at = with(position, write_line(symbols, sentence, ends, *unit));
         }
-        Ok(written.join("\n") + "\n")
+        Ok(written)
     }
+}
+
+/// Adds the annotated sentences in the file at `path` that `corpus` lacks, behind its `n_lines`. Of two ways to read the file the one counts in which
+/// more of its lines are sentences of the corpus.
+fn add(corpus: &mut Corpus, path: &Path, options: &Options, n_lines: u32) -> Result<()> {
+    let name = |corpus: &Corpus, sentence: &[u32]| -> Vec<String> {
+        sentence.iter().map(|&symbol| corpus.symbols[symbol as usize].clone()).collect()
+    };
+    let there: FxHashSet<Vec<String>> =
+        corpus.sentences.iter().map(|sentence| name(corpus, sentence)).collect();
+    let n_there = |read: &&Corpus| read.sentences.iter().filter(|it| there.contains(&name(read, it))).count();
+    let readings = input::segmentations(path, options)?;
+    let annotated = readings.iter().max_by_key(n_there).expect("there is the plain reading");
+    let mut ids: FxHashMap<String, u32> = corpus.symbols.iter().cloned().zip(0..).collect();
+    let mut known: FxHashSet<Vec<u32>> = corpus.sentences.iter().cloned().collect();
+    let mut line = n_lines;
+    for (sentence, ends) in annotated.sentences.iter().zip(annotated.segmentation()) {
+        let mut id = |&symbol: &u32| {
+            let name = &annotated.symbols[symbol as usize];
+            *ids.entry(name.clone()).or_insert_with(|| {
+                corpus.symbols.push(name.clone());
+                corpus.symbols.len() as u32 - 1
+            })
+        };
+        let sentence: Vec<u32> = sentence.iter().map(&mut id).collect();
+        if !known.insert(sentence.clone()) {
+            continue;
+        }
+        line += 1;
+        corpus.lines.push(line);
+        corpus.sentences.push(sentence);
+        corpus.gold.iter_mut().for_each(|gold| gold.push(vec![ends.clone()]));
+        if !corpus.occurrences.is_empty() {
+            corpus.occurrences.push(1);
+        }
+        if !corpus.beside.is_empty() {
+            corpus.beside.push(Default::default());
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

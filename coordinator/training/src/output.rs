@@ -16,7 +16,7 @@ use grammaton::models::decode::Decoder;
 
 use crate::job::Job;
 use crate::lexicon;
-use crate::metrics::{MAXIMUM_MARGINAL, MBR_VOTE, RoundMetrics, SAMPLE_AVERAGE, Summary, decoder_name};
+use crate::metrics::{CRF, MAXIMUM_MARGINAL, MBR_VOTE, RoundMetrics, SAMPLE_AVERAGE, Summary, decoder_name};
 use crate::model;
 use crate::outcome::{FleetUse, Outcome};
 use crate::report::{self, Report};
@@ -86,7 +86,7 @@ impl Output {
     /// `earlier` rounds of a job that resumes from a checkpoint.
     pub fn begin(&mut self, job: &Job, job_file: &Path, earlier: &[RoundMetrics]) -> Result<()> {
         let decoders = [Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree].map(decoder_name);
-        let decoders = decoders.into_iter().chain([SAMPLE_AVERAGE, MAXIMUM_MARGINAL, MBR_VOTE]);
+        let decoders = decoders.into_iter().chain([SAMPLE_AVERAGE, MAXIMUM_MARGINAL, MBR_VOTE, CRF]);
         let decoders: Vec<String> =
             decoders.flat_map(|decoder| [segmentation(decoder), table(decoder)]).collect();
         let arcs = [Decoder::Viterbi, Decoder::MbrArcs].map(|decoder| arcs(decoder_name(decoder)));

@@ -20,6 +20,7 @@
 
 #[cfg(test)]
 mod altered;
+mod annotations;
 pub mod auto_grammars;
 pub mod checkpoint;
 pub mod checkpoint_writer;

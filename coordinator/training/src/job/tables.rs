@@ -166,6 +166,10 @@ table! {
     /// `gladly<TAB>glad ly, gladly`, of which the best counts. Sentences that it lacks are not scored.
     gold: PathBuf = PathBuf::new(), Rules::read_by(SENTENCES).file_unless(|_| false);
 
+    /// Sentences of the corpus with their segmentation, in the forms of `gold`, from which a conditional random field learns to correct what the model
+    /// finds (`segmentation.crf.txt`). They are not scored.
+    annotated: PathBuf = PathBuf::new(), Rules::read_by(SENTENCES).file_unless(|_| false);
+
     /// Held-out sentences, to measure with: a file in the format of the corpus.
     held_out: PathBuf = PathBuf::new(), Rules::read_by(EVERY).file_unless(|_| false);
 

@@ -7,7 +7,7 @@ use grammaton::data::corpus::{Corpus, Unit};
 use grammaton::grammar::tree::Tree;
 use grammaton::models::Model;
 
-use super::posterior::Posterior;
+use super::posterior::Probabilities;
 use crate::boundary::Boundary;
 use crate::lexicon::{Entry, Lexicon, Segment};
 use crate::model;
@@ -19,8 +19,8 @@ pub struct Found<'a> {
     labels: Vec<&'a str>,
     unit: Unit,
     lexicon: Lexicon,
-    /// The samples with the table of boundaries, if there are samples.
-    sampled: Option<(&'a Posterior, Lines)>,
+    /// The table of boundaries, if their probabilities are known.
+    boundaries: Option<Lines>,
 }
 
 impl<'a> Found<'a> {
@@ -29,16 +29,12 @@ impl<'a> Found<'a> {
         labels: Vec<&'a str>,
         unit: Unit,
         has_gold: bool,
-        posterior: Option<&'a Posterior>,
+        has_probabilities: bool,
         folder: &Path,
     ) -> Result<Found<'a>> {
-        let with_table = |posterior| -> Result<_> {
-            let mut table = Lines::new_in(folder);
-            table.push(Boundary::HEADER)?;
-            Ok((posterior, table))
-        };
-        let lexicon = Lexicon::new(unit.separators().1, has_gold);
-        Ok(Found { labels, unit, lexicon, sampled: posterior.map(with_table).transpose()? })
+        let mut boundaries = has_probabilities.then(|| Lines::new_in(folder));
+        boundaries.iter_mut().try_for_each(|table| table.push(Boundary::HEADER))?;
+        Ok(Found { labels, unit, lexicon: Lexicon::new(unit.separators().1, has_gold), boundaries })
     }
 
     /// Adds the gold analyses of the sentence at a position of `corpus`, if it has any.
@@ -47,33 +43,30 @@ impl<'a> Found<'a> {
         analyses.for_each(|ends| self.lexicon.add_gold(corpus.segments(at, ends)));
     }
 
-    /// Adds the sentence at a position of `corpus`, whose segments end at `ends` and are constituents of `tree`, if there is one. `sampled`: its
-    /// place among the sentences that have samples.
+    /// Adds the sentence at a position of `corpus`, whose segments end at `ends` and are constituents of `tree`, if there is one, with the
+    /// probabilities of its boundaries and segments, if they are known.
     pub fn sentence(
         &mut self,
         corpus: &Corpus,
         at: usize,
         ends: &[u32],
         tree: Option<&str>,
-        sampled: Option<usize>,
+        probabilities: Option<&Probabilities>,
     ) -> Result<()> {
         let segments = corpus.segments(at, ends);
         let tree = tree.map(Tree::parse).transpose()?;
         let constituents = tree.as_ref().map(|tree| tree.segments(|label| self.labels.contains(&label)));
-        let mut shares = None;
-        if let (Some((posterior, table)), Some(sentence)) = (&mut self.sampled, sampled) {
-            let probabilities = posterior.probabilities(sentence, ends);
+        if let (Some(table), Some(probabilities)) = (&mut self.boundaries, probabilities) {
             for (&probability, position) in probabilities.boundaries.iter().zip(1..) {
                 let is_chosen = ends.binary_search(&position).is_ok();
                 let boundary = Boundary { line: corpus.lines[at], position, probability, is_chosen };
                 table.push(&boundary.to_string())?;
             }
-            shares = Some(probabilities.segments);
         }
         let segment = |at: usize| Segment {
             text: &segments[at],
             category: constituents.as_ref().and_then(|found| found.get(at)?.1),
-            share: shares.as_ref().map(|shares| shares[at]),
+            share: probabilities.map(|found| found.segments[at]),
         };
         self.lexicon.add(&(0..segments.len()).map(segment).collect::<Vec<_>>());
         Ok(())
@@ -82,6 +75,6 @@ impl<'a> Found<'a> {
     /// The lexicon, with the probabilities of strings by `model`, and the table of boundaries.
     pub fn finish(self, model: &Model) -> (Vec<Entry>, Option<Lines>) {
         let entries = self.lexicon.entries(model::segment_weights(model, self.unit));
-        (entries, self.sampled.map(|(_, table)| table))
+        (entries, self.boundaries)
     }
 }

@@ -1,33 +1,27 @@
-//! Gold of a corpus in a file of its own (`corpus.gold`).
+//! Segmentations of sentences of a corpus in a separate file: gold (`corpus.gold`), or annotations to learn from (`corpus.annotated`).
 //!
 //! In: a file of segmented sentences, or of words with their analyses ([`grammaton::data::eval::alternatives`]), and the corpus. Out: the analyses of those sentences of the
-//! corpus that the file has; the others are not scored. Sentences are found by their symbols, wherever they stand. Of the two ways to read the file the one counts in which
+//! corpus that the file has. Sentences are found by their symbols, wherever they stand. Of the two ways to read the file the one counts in which
 //! more of its lines are sentences of the corpus.
 
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use grammaton::data::corpus::{Cleaning, Corpus, Layout, Marks, Normalise, Options, Unit};
-use grammaton::data::eval::alternatives::with_analyses;
+use grammaton::data::corpus::{Cleaning, Corpus, Normalise, Unit};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::text::{Gold, Source};
 use crate::input;
 
-/// Reads the file at `path` for the corpus of `source`. Returns a notice about its lines as well.
+/// Reads the file at `path` for the corpus of `source`. Returns a notice about its lines as well, which says what is done with them, as in `scored`.
 ///
 /// # Errors
 /// Those of reading, and a file without a sentence of the corpus.
-pub fn read(path: &Path, source: &Source) -> Result<(Gold, String)> {
-    let layout = Layout::default();
-    let options = Options { layout, ..source.options().clone() };
-    // Commas and hyphens are parts of analyses.
-    let with_marks = Cleaning { punctuation: Marks::Keep, ..options.cleaning.clone() };
-    let (of_words, _) = input::corpus(path, &Options { cleaning: with_marks, ..options.clone() })?;
-    let readings = [Some(input::corpus(path, &options)?.0), with_analyses(&of_words)];
+pub fn read(path: &Path, source: &Source, done: &str) -> Result<(Gold, String)> {
+    let readings = input::segmentations(path, source.options())?;
     let ids: FxHashMap<&str, u32> = source.end.symbols.iter().map(String::as_str).zip(0..).collect();
     let read = |file| (file, in_symbols(file, &ids));
-    let readings: Vec<(&Corpus, Vec<Option<Vec<u32>>>)> = readings.iter().flatten().map(read).collect();
+    let readings: Vec<(&Corpus, Vec<Option<Vec<u32>>>)> = readings.iter().map(read).collect();
     let wanted: FxHashSet<&Vec<u32>> =
         readings.iter().flat_map(|(_, sentences)| sentences).flatten().collect();
     let mut there: FxHashSet<Vec<u32>> = FxHashSet::default();
@@ -72,7 +66,7 @@ pub fn read(path: &Path, source: &Source) -> Result<(Gold, String)> {
         bail!("{}: none of {n_lines} lines is a sentence of {}{other}", path.display(), source.name());
     }
     let notice = format!(
-        "{}: {n} of {n_lines} lines are sentences of the corpus, which are scored{other}",
+        "{}: {n} of {n_lines} lines are sentences of the corpus, which are {done}{other}",
         path.display()
     );
     Ok((found, notice))

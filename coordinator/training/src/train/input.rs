@@ -27,7 +27,7 @@ use super::held_out::HeldOutShards;
 use super::spill::{SpillStore, Stored};
 use super::start_trees::StartTrees;
 use super::test::Test;
-use super::text::{Block, HeldOut, Source, Text, described, on_shelf};
+use super::text::{Block, Gold, HeldOut, Source, Text, described, on_shelf};
 use super::trees::Trees;
 use crate::input;
 use crate::job::{FoundAffixes, GrammarSource, Job, Method, ModelKind, OnUnparsable, RulePrior, Start};
@@ -39,6 +39,8 @@ pub struct Input {
     pub text: Text,
     /// The nonterminals whose constituents are the segments.
     pub segments: Vec<SymbolId>,
+    /// Annotated sentences to learn from, if there are such.
+    pub annotated: Option<Gold>,
     /// Sentences that are not trained on, in shards.
     pub held_out: Vec<Stored<Shard>>,
     /// Sentences to score at the end, if there are such.
@@ -182,12 +184,16 @@ impl Input {
         if !chains {
             job.corpus.check_shards(source.end.n_symbols)?;
         }
-        let gold = Some(&job.corpus.gold).filter(|path| !path.as_os_str().is_empty());
-        let gold = gold.map(|path| super::gold::read(path, &source)).transpose()?;
-        let (gold, of_gold) = gold.unzip();
+        let segmented = |path: &Path, source: &Source, done: &str| {
+            let read = Some(path).filter(|path| !path.as_os_str().is_empty());
+            let read = read.map(|path| super::gold::read(path, source, done));
+            read.transpose().map(Option::unzip)
+        };
+        let (annotated, of_annotated) = segmented(&job.corpus.annotated, &source, "learned from")?;
+        let (gold, of_gold) = segmented(&job.corpus.gold, &source, "scored")?;
         gold.into_iter().for_each(|gold| source.set_gold(gold));
         let mut notices = source.notices(true);
-        notices.extend(of_gold);
+        notices.extend(of_gold.into_iter().chain(of_annotated));
         let contents = if job.model.grammars().any(|source| source.is_made(Auto::has_affixes)) {
             Contents::Words
         } else {
@@ -317,6 +323,7 @@ impl Input {
             test,
             text,
             segments,
+            annotated,
             held_out,
             dataset: Dataset::Text { grammar },
             strings,
@@ -349,6 +356,7 @@ impl Input {
             start: given(job, &grammar, Some(&dependencies), of_trees, 0)?,
             text,
             segments: Vec::new(),
+            annotated: None,
             held_out: in_memory(held_out),
             dataset: Dataset::Dependencies { grammar, dependencies },
             strings,
@@ -366,6 +374,7 @@ impl Input {
             test: trees.test.clone().map(Test::of_trees),
             text: Text::in_memory(corpus, shard::cut_trees(&trees.treebank, shard_words)),
             segments: Vec::new(),
+            annotated: None,
             held_out: Vec::new(),
             dataset: Dataset::Trees(trees),
             strings: StringSource::Known(Lexicon::default()),

@@ -16,17 +16,18 @@ use grammaton::models::decode::{Decode, Decoded, Decoder};
 use grammaton::models::tally::Tally;
 use grammaton::models::vote::vote;
 
+use super::annotations::Learned;
 use super::found::Found;
 use super::input::Input;
 use super::plan::Plan;
-use super::posterior::Posterior;
+use super::posterior::{Posterior, Probabilities};
 use super::rounds::FinishedPoint;
 use super::segment_lengths::SegmentLengths;
 use super::text::Block;
 use crate::job::Job;
 use crate::lexicon;
 use crate::metrics::{
-    MAXIMUM_MARGINAL, MBR_VOTE, SAMPLE_AVERAGE, Scores, ScoresByDecoder, decoder_name, recommended,
+    CRF, MAXIMUM_MARGINAL, MBR_VOTE, SAMPLE_AVERAGE, Scores, ScoresByDecoder, decoder_name, recommended,
 };
 use crate::outcome::{Decoding, Lines, Sample, Samples};
 use crate::row::{Gaps, Row, Status};
@@ -92,14 +93,19 @@ impl Readings {
         // Every sentence has a tree in every sample.
         let trees: Option<Vec<&str>> = point.tallies.iter().map(Tally::tree).collect();
         let of_samples = trees.filter(|trees| !trees.is_empty());
+        let annotated = input.annotated.as_ref().filter(|_| !input.segments.is_empty());
         let mut votes = None;
-        if of_samples.is_some() {
+        if of_samples.is_some() || annotated.is_some() {
             for model in point.chains.iter().chain([model]) {
                 ballots.add(input, plan, fleet, model)?;
             }
             ballots.add_samples(point);
             votes = Some(vote(&ballots.segmentations));
         }
+        let posterior = of_samples.is_some().then_some(&ballots.posterior);
+        let learn = |(annotated, votes)| Learned::of(text, annotated, votes, posterior);
+        let learned = annotated.zip(votes.as_deref()).map(learn).transpose()?;
+        let votes = votes.filter(|_| of_samples.is_some());
         let grammar = &plan.language()?.grammar.value;
         let labels: Vec<&str> = input.segments.iter().map(|&symbol| grammar.name(symbol)).collect();
         let is_segment = |label: &str| labels.contains(&label);
@@ -108,14 +114,15 @@ impl Readings {
             names.extend([SAMPLE_AVERAGE, MAXIMUM_MARGINAL]);
         }
         names.extend(votes.as_ref().map(|_| MBR_VOTE));
+        names.extend(learned.as_ref().map(|_| CRF));
         let mut scorers: Vec<Scorer<u32>> = names.iter().map(|_| Scorer::default()).collect();
         let (mut lengths, mut gold_lengths) = (SegmentLengths::default(), SegmentLengths::default());
         let mut samples = Samples::default();
         let mut written = Written::new(&names, decoders, &job.output.dir)?;
         if kept && !labels.is_empty() {
             let unit = job.corpus.options().effective_unit();
-            let posterior = of_samples.is_some().then_some(&ballots.posterior);
-            let found = Found::new(labels.clone(), unit, text.has_gold, posterior, &job.output.dir)?;
+            let has_probabilities = posterior.is_some() || learned.is_some();
+            let found = Found::new(labels.clone(), unit, text.has_gold, has_probabilities, &job.output.dir)?;
             written.found = Some(found);
         }
         let parser = plan.parser(model, decoders, kept)?;
@@ -149,11 +156,18 @@ impl Readings {
                     let ends = votes[place].clone();
                     found.push(Reading { ends, tree: None, log_probability: None, analysed: true });
                 }
+                if let Some(learned) = &learned {
+                    let ends = learned.ends(place).to_vec();
+                    found.push(Reading { ends, tree: None, log_probability: None, analysed: true });
+                }
                 lengths.add(&found[0].ends);
                 if let Some(gold) = &block.corpus.gold {
+                    let sentence = &block.corpus.sentences[at];
                     gold[at].first().into_iter().for_each(|ends| gold_lengths.add(ends));
-                    for (scorer, reading) in scorers.iter_mut().zip(&found) {
-                        scorer.add(&block.corpus.sentences[at], &gold[at], &reading.ends);
+                    // What is learned from is not scored.
+                    if !annotated.is_some_and(|annotated| annotated.contains_key(sentence)) {
+                        let scored = scorers.iter_mut().zip(&found);
+                        scored.for_each(|(scorer, reading)| scorer.add(sentence, &gold[at], &reading.ends));
                     }
                 }
                 if kept {
@@ -163,8 +177,13 @@ impl Readings {
                     {
                         written.held_out(corpus, at, decoded, decoders)?;
                     }
-                    let sampled = of_samples.is_some().then_some(place);
-                    let segmentations = written.sentence(&block.corpus, at, &found, (Status::Ok, sampled))?;
+                    let ends = &found[written.recommended].ends;
+                    let probabilities = match &learned {
+                        Some(learned) => Some(learned.probabilities(place)),
+                        None => posterior.map(|posterior| posterior.probabilities(place, ends)),
+                    };
+                    let with = (Status::Ok, probabilities.as_ref());
+                    let segmentations = written.sentence(&block.corpus, at, &found, with)?;
                     samples.offer(&segmentations[0], || Sample {
                         gold: block.corpus.gold_line(at),
                         tree: found.iter().find_map(|reading| reading.tree).map(str::to_owned),
@@ -283,14 +302,14 @@ impl Written<'_> {
         })
     }
 
-    /// Adds the sentence at a position of `corpus`, as each decoding reads it, after the empty lines before it, with its place among the
-    /// sentences that have samples. Returns its segmentations.
+    /// Adds the sentence at a position of `corpus`, as each decoding reads it, after the empty lines before it, with the
+    /// probabilities of the recommended one, if they are known. Returns its segmentations.
     fn sentence(
         &mut self,
         corpus: &Corpus,
         at: usize,
         readings: &[Reading<'_>],
-        (status, sampled): (Status, Option<usize>),
+        (status, probabilities): (Status, Option<&Probabilities>),
     ) -> Result<Vec<String>> {
         let line = corpus.lines[at];
         self.empty_before(line)?;
@@ -314,7 +333,7 @@ impl Written<'_> {
             found.gold(corpus, at);
             let Reading { ends, tree, analysed, .. } = &readings[self.recommended];
             if *analysed {
-                found.sentence(corpus, at, ends, *tree, sampled)?;
+                found.sentence(corpus, at, ends, *tree, probabilities)?;
             }
         }
         Ok(segmentations)

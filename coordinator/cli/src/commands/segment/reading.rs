@@ -49,6 +49,10 @@ pub struct ReadingOptions {
     /// `gladly<TAB>glad ly, gladly`, of which the best counts; lines that it lacks are not scored
     #[arg(help_heading = "Text", long, value_name = "FILE")]
     pub gold: Option<PathBuf>,
+    /// Lines with their segmentation, of the text or not, in the forms of --gold: what is learned from them corrects what the models find. They are not
+    /// scored
+    #[arg(help_heading = "Text", long, value_name = "FILE")]
+    pub annotated: Option<PathBuf>,
     /// Set a value of the job, as in --set inference.concentration=100; repeatable, the last one wins
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
@@ -61,8 +65,10 @@ impl ReadingOptions {
             toml::Value::from(digraphs.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
         });
         let text = |value: &Option<String>| value.clone().map(toml::Value::from);
-        let gold = self.gold.as_ref().map(std::path::absolute).transpose()?;
-        let gold = gold.map(|path| toml::Value::from(path.to_string_lossy().into_owned()));
+        let file = |path: &Option<PathBuf>| -> Result<Option<toml::Value>> {
+            let path = path.as_ref().map(std::path::absolute).transpose()?;
+            Ok(path.map(|path| toml::Value::from(path.to_string_lossy().into_owned())))
+        };
         let keys = [
             ("unit", self.unit.map(|unit| toml::Value::from(unit.name()))),
             ("layout", text(&self.layout)),
@@ -75,7 +81,8 @@ impl ReadingOptions {
             ("lowercase", self.lowercase.then_some(toml::Value::from(true))),
             ("punctuation", text(&self.punctuation)),
             ("digraphs", digraphs),
-            ("gold", gold),
+            ("gold", file(&self.gold)?),
+            ("annotated", file(&self.annotated)?),
         ];
         let assigned = |(key, value): (&str, Option<toml::Value>)| Some(format!("corpus.{key}={}", value?));
         let options = keys.into_iter().filter_map(assigned);

@@ -1,0 +1,137 @@
+//! `corpus.annotated`: what a conditional random field learns from a few segmented lines, in jobs and by the commands.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use super::cli::{at, folder, grammaton, refused, stdout};
+
+/// Words of stems and affixes, with their morphemes.
+fn words() -> Vec<(String, String)> {
+    let (stems, affixes) = (["lok", "pa", "tier", "mun", "zabo"], ["", "ing", "s", "ed"]);
+    let word = |prefix: &str, stem: &str, suffix: &str| {
+        let morphemes: Vec<&str> =
+            [prefix, stem, suffix].into_iter().filter(|morph| !morph.is_empty()).collect();
+        (morphemes.concat(), morphemes.join(" "))
+    };
+    let of_stem = |stem: &&'static str| {
+        let stem = *stem;
+        ["", "un", "re"].into_iter().flat_map(move |prefix| affixes.map(|suffix| word(prefix, stem, suffix)))
+    };
+    stems.iter().flat_map(of_stem).collect()
+}
+
+fn lines(of: impl Iterator<Item = String>) -> String {
+    of.map(|line| line + "\n").collect()
+}
+
+#[test]
+fn annotated_words_are_printed_as_they_are_annotated_and_others_learn_from_them() {
+    let words = words();
+    // Every third word is annotated, and one that is not in the list.
+    let annotated = words.iter().step_by(3).map(|(word, morphemes)| format!("{word}\t{morphemes}"));
+    let annotated = lines(annotated.chain(["unxing\tun x ing".to_owned()]));
+    let gold = lines(words.iter().map(|(_, morphemes)| morphemes.clone()));
+    let dir = folder(&[
+        ("words.txt", lines(words.iter().map(|(word, _)| word.clone())).as_bytes()),
+        ("known.tsv", annotated.as_bytes()),
+        ("gold.txt", gold.as_bytes()),
+    ]);
+    let [text, known, gold_file, out] =
+        ["words.txt", "known.tsv", "gold.txt", "out"].map(|name| at(&dir, name));
+    let run = ["--quiet", "--sweeps", "20", "--chains", "2", "--annotated", &known, "--gold", &gold_file];
+    grammaton(&[&["morphemes", &text, "--out", &out], &run[..]].concat()).success();
+    let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+    let segmented = read("out/segmented.txt");
+    assert_eq!(segmented.replace(' ', ""), read("words.txt"));
+    let found: Vec<&str> = segmented.lines().collect();
+    for (at, (found, (_, morphemes))) in found.iter().zip(&words).enumerate() {
+        assert!(at % 3 > 0 || found == morphemes, "{found} {morphemes}");
+    }
+    // What was learned from is not scored, and the field is better than what it began with.
+    let summary: serde_json::Value = serde_json::from_str(&read("out/summary.json")).unwrap();
+    let scores = &summary["scores"];
+    let n_annotated = words.iter().step_by(3).count();
+    assert_eq!(scores["crf"]["sentences"], words.len() - n_annotated);
+    assert_eq!(scores["mbr-vote"]["sentences"], words.len() - n_annotated);
+    let f1 = |decoder: &str| scores[decoder]["boundary_f1"].as_f64().unwrap_or_default();
+    assert!(f1("crf") > 0.9 && f1("crf") >= f1("mbr-vote"), "{scores}");
+    // Probabilities are those of the field; an annotated word is certain.
+    let mut certain: BTreeMap<usize, bool> = BTreeMap::new();
+    for row in read("out/boundaries.tsv").lines().skip(1) {
+        let row: Vec<&str> = row.split('\t').collect();
+        let (line, probability): (usize, f64) = (row[0].parse().unwrap(), row[2].parse().unwrap());
+        assert_eq!(probability > 0.5, row[3] == "yes", "{row:?}");
+        *certain.entry(line).or_insert(true) &= probability == 0.0 || probability == 1.0;
+    }
+    assert!(certain.iter().all(|(line, certain)| line % 3 != 1 || *certain));
+    assert!(certain.values().any(|certain| !certain));
+    // The job file gives the same result, on one thread too.
+    grammaton(&["train", &at(&dir, "out/job.toml"), "--out", &at(&dir, "again"), "-q", "--workers", "1"])
+        .success();
+    for name in ["segmentation.crf.txt", "boundaries.tsv", "lexicon.tsv"] {
+        assert_eq!(read(&format!("out/{name}")), read(&format!("again/{name}")), "{name}");
+    }
+}
+
+#[test]
+fn every_method_learns_from_annotated_sentences() {
+    let grammar = "1 1 S --> Word\n1 1 S --> Word S\nWord --> L\nWord --> L Word\n1 1 L --> a\n1 1 L --> b\n1 1 L --> c\n";
+    // A word ends after every c.
+    let text = lines((0..30_usize).map(|n| {
+        (0..6)
+            .map(|at| ["a", "b", "c ", "b"][(n * 7 + at * at * (n + 3)) % 4])
+            .collect::<String>()
+            .trim()
+            .to_owned()
+    }));
+    let annotated = lines(text.lines().take(12).map(str::to_owned));
+    let job = |kind: &str, method: &str| {
+        let samples =
+            if ["gibbs", "hastings"].contains(&method) { "keep_every = 1\nburn_in = 0.0\n" } else { "" };
+        format!(
+            "[model]\nkind = \"{kind}\"\ngrammar = \"g.gr\"\n[corpus]\npath = \"text.txt\"\nannotated = \"known.txt\"\n\
+             [inference]\nmethod = \"{method}\"\nmax_rounds = 3\n{samples}[output]\ndir = \"{kind}-{method}\"\n"
+        )
+    };
+    let dir = folder(&[
+        ("text.txt", text.replace(' ', "").as_bytes()),
+        ("gold.txt", text.as_bytes()),
+        ("known.txt", annotated.as_bytes()),
+        ("g.gr", grammar.as_bytes()),
+    ]);
+    let methods = [("adaptor", ["vb", "svb", "hastings"]), ("pcfg", ["em", "cvb", "gibbs"])];
+    for (kind, method) in
+        methods.iter().flat_map(|(kind, methods)| methods.iter().map(move |method| (*kind, *method)))
+    {
+        fs::write(dir.path().join("job.toml"), job(kind, method)).unwrap();
+        grammaton(&["train", &at(&dir, "job.toml"), "-q"]).success();
+        let read =
+            |name: &str| fs::read_to_string(dir.path().join(format!("{kind}-{method}/{name}"))).unwrap();
+        assert_eq!(read("segmentation.crf.txt"), text, "{kind} {method}");
+        let segments = read("lexicon.tsv")
+            .lines()
+            .skip(1)
+            .map(|row| row.split('\t').nth(2).unwrap().parse::<usize>().unwrap())
+            .sum::<usize>();
+        assert_eq!(segments, text.split_whitespace().count(), "{kind} {method}");
+    }
+}
+
+#[test]
+fn annotations_of_another_text_are_refused() {
+    let dir = folder(&[("text.txt", b"ab\nba\n"), ("known.txt", b"a bb\n")]);
+    let job =
+        "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"text.txt\"\nannotated = \"known.txt\"\n";
+    fs::write(dir.path().join("job.toml"), job).unwrap();
+    refused(
+        &["train", &at(&dir, "job.toml")],
+        &["known.txt", "none of 1 lines is a sentence of", "text.txt"],
+    );
+    refused(&["segment", &at(&dir, "text.txt"), "--annotated", "no-such-file.txt"], &["no-such-file.txt"]);
+    // The commands add what the text lacks, and print the lines of the text alone.
+    let run = ["--grammar", "unigram", "--chains", "1", "--sweeps", "2", "--quiet"];
+    let segmented = grammaton(
+        &[&["segment", &at(&dir, "text.txt"), "--annotated", &at(&dir, "known.txt")], &run[..]].concat(),
+    );
+    assert_eq!(stdout(&segmented.success()).replace(' ', ""), "ab\nba\n");
+}

@@ -1,0 +1,326 @@
+//! A segmentation learned from annotated sentences, above one that a model found without them: a conditional random field (Lafferty, McCallum & Pereira
+//! 2001) on the positions between symbols.
+//!
+//! In: of every sentence what the model finds ([`Evidence`]), and the segmentation of a few sentences. Out: of any sentence the probability of each
+//! boundary, and the segmentation.
+//!
+//! With yᵢ = 1 where a segment ends after symbol i (y₀ = yₙ = 1) and [`features`] fᵢ of that position,
+//!
+//! ```text
+//! log p(y | x) = Σᵢ yᵢ (oᵢ + u · fᵢ) + Σᵢ v[yᵢ₋₁, yᵢ] · fᵢ − log Z(x)
+//! oᵢ = logit of the share of samples with the boundary, + 1 if the model's segmentation has it, − 1 if not
+//! ```
+//!
+//! and normal priors of u and v with mean 0. So without annotations it says what the model says, and the more there are, the less the model counts. Weights are
+//! those of the highest posterior probability, by L-BFGS. Ruokolainen, Kohonen, Virpioja & Kurimo (2013) segment words by such a field.
+//!
+//! ```
+//! use grammaton::models::crf::{Crf, Evidence};
+//! use grammaton::models::crf::statistics::Statistics;
+//!
+//! // A model that is sure of nothing; two annotated sentences cut after the symbol 1.
+//! let evidence = |symbols: &'static [u32]| Evidence { symbols, shares: &[0.5, 0.5], ends: &[3] };
+//! let statistics = Statistics::of([&[0, 1, 2], &[1, 0, 0]].map(|sentence| &sentence[..]));
+//! let annotated = [(evidence(&[0, 1, 2]), vec![2, 3]), (evidence(&[1, 0, 0]), vec![1, 3])];
+//! let crf = Crf::learn(statistics, &annotated);
+//! assert_eq!(crf.read(&evidence(&[2, 1, 0])).ends, [2, 3]);
+//! ```
+
+pub mod features;
+pub mod statistics;
+
+use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
+
+use self::features::{Feature, logit};
+use self::statistics::Statistics;
+use crate::num::lbfgs::minimise;
+use crate::stop;
+
+/// Precision of the normal priors of u and of v: what two positions have in common counts less than what one has.
+const PRECISION: [f64; 2] = [0.1, 3.0];
+/// Precision of the prior of the weight of the share of samples, beside that of others: its weight is 1 to begin with.
+const OF_SHARE: f64 = 10.0;
+/// Precision of the prior of the weight that all positions have, beside that of others.
+const OF_ANY: f64 = 0.1;
+/// The logit of a boundary of the model's segmentation.
+const OF_SEGMENTATION: f64 = 1.0;
+/// Weights of a feature: of yᵢ, and of each pair of yᵢ₋₁ and yᵢ.
+const WEIGHTS: usize = 5;
+/// Steps of the optimiser at most.
+const ROUNDS: usize = 200;
+
+/// What a model found in a sentence without annotations.
+#[derive(Clone, Copy, Debug)]
+pub struct Evidence<'a> {
+    /// The sentence of n symbols.
+    pub symbols: &'a [u32],
+    /// For each of n − 1 positions between symbols, the share of samples that have a boundary there; 0 or 1 for a model without samples.
+    pub shares: &'a [f64],
+    /// Ends of the segments that it finds, ascending, the last one n.
+    pub ends: &'a [u32],
+}
+
+/// A sentence as the field reads it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Reading {
+    /// Probability of a boundary at each position between symbols.
+    pub probabilities: Vec<f64>,
+    /// Ends of segments, ascending, the last one the length of the sentence: the positions whose boundary is more probable than none.
+    pub ends: Vec<u32>,
+    /// Probability of each of these segments: of both its boundaries, and none between them.
+    pub segments: Vec<f64>,
+}
+
+/// A field with its weights.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Crf {
+    statistics: Statistics,
+    /// Features of the annotated sentences, with their weights.
+    weights: FxHashMap<Feature, [f64; WEIGHTS]>,
+}
+
+/// Features of a position by their number, with their values.
+type Numbered = Vec<(usize, f64)>;
+
+/// Potentials of a sentence: by position, the logits of yᵢ with each yᵢ₋₁. The last position is the end of the sentence, where y is 1.
+type Scores = Vec<[[f64; 2]; 2]>;
+
+impl Crf {
+    /// Learns from annotated sentences, each with the ends of its segments. `statistics`: of all sentences that there are.
+    pub fn learn(statistics: Statistics, annotated: &[(Evidence<'_>, Vec<u32>)]) -> Crf {
+        let mut numbers: FxHashMap<Feature, usize> = FxHashMap::default();
+        let mut names: Vec<Feature> = Vec::new();
+        let mut number = |feature: Feature| {
+            *numbers.entry(feature).or_insert_with_key(|feature| {
+                names.push(feature.clone());
+                names.len() - 1
+            })
+        };
+        let sentences: Vec<(Vec<Numbered>, Vec<f64>, Vec<usize>)> = annotated
+            .iter()
+            .map(|(evidence, ends)| {
+                stop::check();
+                let features = features::of_sentence(evidence, &statistics).into_iter();
+                let numbered = features
+                    .map(|of| of.into_iter().map(|(feature, value)| (number(feature), value)).collect());
+                let is_end = |at: &u32| usize::from(ends.binary_search(at).is_ok());
+                let truth = (1..=evidence.symbols.len() as u32).map(|at| is_end(&at)).collect();
+                (numbered.collect(), offsets(evidence), truth)
+            })
+            .collect();
+        let precision = |feature: &Feature| match feature {
+            Feature::Share(0) => OF_SHARE,
+            Feature::Any => OF_ANY,
+            _ => 1.0,
+        };
+        let precisions: Vec<f64> = names.iter().map(precision).collect();
+        let objective = |weights: &[f64], gradient: &mut [f64]| {
+            let mut value = 0.0;
+            for (at, (weight, slope)) in weights.iter().zip(gradient.iter_mut()).enumerate() {
+                let precision =
+                    precisions[at / WEIGHTS] * PRECISION[usize::from(!at.is_multiple_of(WEIGHTS))];
+                value += 0.5 * precision * weight * weight;
+                *slope += precision * weight;
+            }
+            for (features, offsets, truth) in &sentences {
+                stop::check();
+                let scores = scores(features, offsets, |feature| {
+                    std::array::from_fn(|of| weights[feature * WEIGHTS + of])
+                });
+                let (log_z, expected) = passes(&scores);
+                value += log_z;
+                let mut previous = 1;
+                for (at, (scores, expected)) in scores.iter().zip(&expected).enumerate() {
+                    value -= scores[previous][truth[at]];
+                    let mut excess = *expected;
+                    excess[previous][truth[at]] -= 1.0;
+                    let [[none, one], [end, both]] = excess;
+                    let slopes = [one + both, none, one, end, both];
+                    for &(feature, x) in features.get(at).into_iter().flatten() {
+                        let gradient = &mut gradient[feature * WEIGHTS..][..WEIGHTS];
+                        gradient.iter_mut().zip(slopes).for_each(|(sum, slope)| *sum += slope * x);
+                    }
+                    previous = truth[at];
+                }
+            }
+            value
+        };
+        let found = minimise(vec![0.0; names.len() * WEIGHTS], ROUNDS, objective);
+        let weights = found.chunks_exact(WEIGHTS).map(|of| std::array::from_fn(|at| of[at]));
+        Crf { statistics, weights: names.into_iter().zip(weights).collect() }
+    }
+
+    /// Reads a sentence.
+    pub fn read(&self, evidence: &Evidence<'_>) -> Reading {
+        let features = features::of_sentence(evidence, &self.statistics);
+        let scores = scores(&features, &offsets(evidence), |feature| {
+            self.weights.get(feature).copied().unwrap_or_default()
+        });
+        let (_, pairs) = passes(&scores);
+        let n = evidence.symbols.len();
+        let probabilities: Vec<f64> =
+            pairs.iter().take(n.saturating_sub(1)).map(|pair| pair[0][1] + pair[1][1]).collect();
+        let likely =
+            (1..).zip(&probabilities).filter(|(_, probability)| **probability > 0.5).map(|(at, _)| at);
+        let ends: Vec<u32> = likely.chain([n as u32]).collect();
+        let starts = [0].iter().chain(&ends);
+        let segments =
+            starts.zip(&ends).map(|(&start, &end)| probability(&pairs, start as usize, end as usize));
+        Reading { segments: segments.collect(), ends, probabilities }
+    }
+}
+
+/// Probability of a segment after `start` up to `end`, by the pairs: the states of the positions are a Markov chain.
+fn probability(pairs: &[[[f64; 2]; 2]], start: usize, end: usize) -> f64 {
+    let mut probability = match start {
+        0 => 1.0,
+        _ => pairs[start - 1][0][1] + pairs[start - 1][1][1],
+    };
+    for (at, pair) in pairs.iter().enumerate().take(end).skip(start) {
+        let [from, to] = [usize::from(at == start), usize::from(at + 1 == end)];
+        let all = pair[from][0] + pair[from][1];
+        probability *= if all > 0.0 { pair[from][to] / all } else { 0.0 };
+    }
+    probability
+}
+
+/// The logit of each boundary by what the model finds.
+fn offsets(evidence: &Evidence<'_>) -> Vec<f64> {
+    let offset = |(share, at): (&f64, u32)| {
+        let is_found = evidence.ends.binary_search(&at).is_ok();
+        logit(*share) + if is_found { OF_SEGMENTATION } else { -OF_SEGMENTATION }
+    };
+    evidence.shares.iter().zip(1..).map(offset).collect()
+}
+
+/// Potentials of a sentence whose features have these weights.
+fn scores<F>(features: &[Vec<(F, f64)>], offsets: &[f64], weights: impl Fn(&F) -> [f64; WEIGHTS]) -> Scores {
+    let of_position = |(features, offset): (&Vec<(F, f64)>, &f64)| {
+        let mut sums = [*offset, 0.0, 0.0, 0.0, 0.0];
+        for (feature, x) in features {
+            sums.iter_mut().zip(weights(feature)).for_each(|(sum, weight)| *sum += weight * x);
+        }
+        let [boundary, none, one, end, both] = sums;
+        [[none, boundary + one], [end, boundary + both]]
+    };
+    let end = [[f64::NEG_INFINITY, 0.0]; 2];
+    features.iter().zip(offsets).map(of_position).chain([end]).collect()
+}
+
+/// log Z of a sentence, and the probability of each pair of yᵢ₋₁ and yᵢ, by forward and backward passes whose sums are scaled to one.
+fn passes(scores: &Scores) -> (f64, Vec<[[f64; 2]; 2]>) {
+    let mut log_z = 0.0;
+    let mut forward = vec![[0.0, 1.0]];
+    let mut factors = Vec::with_capacity(scores.len());
+    for scores in scores {
+        let highest = scores.iter().flatten().copied().fold(f64::NEG_INFINITY, f64::max);
+        let mut factor = scores.map(|of| of.map(|score| libm::exp(score - highest)));
+        let last = forward[forward.len() - 1];
+        let sums = [0, 1].map(|here| last[0] * factor[0][here] + last[1] * factor[1][here]);
+        let sum = sums[0] + sums[1];
+        log_z += highest + libm::log(sum);
+        forward.push(sums.map(|of| of / sum));
+        factor.iter_mut().flatten().for_each(|factor| *factor /= sum);
+        factors.push(factor);
+    }
+    let mut backward = [1.0, 1.0];
+    let mut pairs: Vec<[[f64; 2]; 2]> = Vec::with_capacity(scores.len());
+    for (before, factor) in forward.iter().zip(&factors).rev() {
+        pairs.push([0, 1].map(|a| [0, 1].map(|b| before[a] * factor[a][b] * backward[b])));
+        backward = [0, 1].map(|a| factor[a][0] * backward[0] + factor[a][1] * backward[1]);
+    }
+    pairs.reverse();
+    (log_z, pairs)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Law: log Z and the probabilities of pairs are those of all segmentations, one by one.
+        #[test]
+        fn passes_sum_over_all_segmentations(
+            positions in prop::collection::vec(prop::array::uniform2(prop::array::uniform2(-30.0..30.0_f64)), 0..8),
+        ) {
+            let mut scores = positions.clone();
+            scores.push([[f64::NEG_INFINITY, 0.0]; 2]);
+            let n = positions.len();
+            let (log_z, pairs) = passes(&scores);
+            let bits = |set: u32| -> Vec<usize> { (0..n).map(|at| (set >> at & 1) as usize).chain([1]).collect() };
+            let score = |bits: &[usize]| -> f64 {
+                let previous = [1].into_iter().chain(bits.iter().copied());
+                scores.iter().zip(previous).zip(bits).map(|((of, a), &b)| of[a][b]).sum()
+            };
+            let all: Vec<(Vec<usize>, f64)> = (0..1 << n).map(bits).map(|bits| { let s = score(&bits); (bits, s) }).collect();
+            let highest = all.iter().map(|(_, score)| *score).fold(f64::NEG_INFINITY, f64::max);
+            let z: f64 = all.iter().map(|(_, score)| libm::exp(score - highest)).sum();
+            prop_assert!((log_z - highest - libm::log(z)).abs() < 1e-9);
+            for (at, pair) in pairs.iter().enumerate() {
+                for (a, b) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+                    let has = |bits: &[usize]| (if at == 0 { 1 } else { bits[at - 1] }) == a && bits[at] == b;
+                    let with: f64 = all.iter().filter(|(bits, _)| has(bits)).map(|(_, score)| libm::exp(score - highest)).sum();
+                    prop_assert!((pair[a][b] - with / z).abs() < 1e-9, "{at} {a} {b}");
+                }
+            }
+            for start in 0..=n {
+                for end in start + 1..=n + 1 {
+                    let is_segment = |bits: &[usize]| {
+                        (start == 0 || bits[start - 1] == 1) && bits[end - 1] == 1 && bits[start..end - 1].iter().all(|&bit| bit == 0)
+                    };
+                    let with: f64 =
+                        all.iter().filter(|(bits, _)| is_segment(bits)).map(|(_, score)| libm::exp(score - highest)).sum();
+                    prop_assert!((probability(&pairs, start, end) - with / z).abs() < 1e-9, "{start} {end}");
+                }
+            }
+        }
+
+        /// Law: without annotations the field says what the model says, so that a boundary is where most samples have one and the model's
+        /// segmentation does not object.
+        #[test]
+        fn without_annotations_the_model_decides(shares in prop::collection::vec(0.0..1.0_f64, 1..9), set in 0..256_u32) {
+            let n = shares.len() as u32 + 1;
+            let symbols: Vec<u32> = (0..n).collect();
+            let ends: Vec<u32> = (1..n).filter(|at| set >> (at - 1) & 1 == 1).chain([n]).collect();
+            let evidence = Evidence { symbols: &symbols, shares: &shares, ends: &ends };
+            let reading = Crf::learn(Statistics::default(), &[]).read(&evidence);
+            for ((share, probability), at) in shares.iter().zip(&reading.probabilities).zip(1..n) {
+                let odds = libm::exp(logit(*share) + if ends.contains(&at) { 1.0 } else { -1.0 });
+                prop_assert!((probability - odds / (1.0 + odds)).abs() < 1e-12);
+                prop_assert_eq!(reading.ends.contains(&at), *probability > 0.5);
+            }
+        }
+    }
+
+    /// Law: annotated sentences are read as they are annotated if they are many beside their features, whatever the model finds.
+    #[test]
+    fn annotations_are_learned_against_the_model() {
+        // A segment ends after every symbol 0, while the model cuts after every symbol 1.
+        let sentence = |seed: u32| -> Vec<u32> {
+            (0..12).map(|at| (seed * 7 + at * at * 5 + at / 3 * seed) % 4).collect()
+        };
+        let cut = |symbols: &[u32], after: u32| -> Vec<u32> {
+            let inner = (1..symbols.len()).filter(|&at| symbols[at - 1] == after).map(|at| at as u32);
+            inner.chain([symbols.len() as u32]).collect()
+        };
+        let sentences: Vec<Vec<u32>> = (0..40).map(sentence).collect();
+        let found: Vec<Vec<u32>> = sentences.iter().map(|symbols| cut(symbols, 1)).collect();
+        let shares: Vec<Vec<f64>> = found
+            .iter()
+            .map(|ends| (1..12).map(|at| if ends.contains(&at) { 0.9 } else { 0.1 }).collect())
+            .collect();
+        let evidence =
+            |at: usize| Evidence { symbols: &sentences[at], shares: &shares[at], ends: &found[at] };
+        let statistics = Statistics::of(sentences.iter().map(Vec::as_slice));
+        let annotated: Vec<(Evidence<'_>, Vec<u32>)> =
+            (0..20).map(|at| (evidence(at), cut(&sentences[at], 0))).collect();
+        let crf = Crf::learn(statistics.clone(), &annotated);
+        for at in 0..40 {
+            assert_eq!(crf.read(&evidence(at)).ends, cut(&sentences[at], 0), "{:?}", sentences[at]);
+        }
+        assert_eq!(crf, Crf::learn(statistics, &annotated));
+    }
+}
