@@ -405,6 +405,13 @@ def test_gold_may_be_a_file(tmp_path: Path) -> None:
     gold.write_text("undo\tun do, undo\nother\toth er\n", encoding="utf-8")
     found = grammaton.segment(["undo", "redo", "unread"], grammar="unigram", chains=1, sweeps=4, gold=gold)
     assert found.scores["mbr-vote"]["sentences"] == 1
+    # What is annotated is printed so, and not scored; a word that the text lacks is not printed.
+    annotated = tmp_path / "annotated.txt"
+    annotated.write_text("re do\nun done\n", encoding="utf-8")
+    words = ["undo", "redo", "unread"]
+    found = grammaton.segment(words, grammar="unigram", chains=1, sweeps=4, gold=gold, annotated=annotated)
+    assert found.segmented[1] == "re do" and [line.replace(" ", "") for line in found.segmented] == words
+    assert found.scores["crf"]["sentences"] == 1
 
 
 def test_segment_is_the_command(tmp_path: Path, corpus: Path, grammaton_command: Command) -> None:
