@@ -8,6 +8,7 @@ use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
+use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -19,6 +20,7 @@ use crate::grammar::lexicon::Lexicon;
 use crate::grammar::tree::Tree;
 use crate::grammar::{Grammar, SymbolId};
 use crate::models::adaptor;
+use crate::models::crf::{Crf, Evidence};
 use crate::models::decode::{Decoded, Decoder};
 use crate::models::dmv::nouns;
 use crate::models::logistic_normal;
@@ -27,7 +29,7 @@ use crate::sealed::{self, Defect, Seal};
 use crate::work::engine::ComputeError;
 
 /// Magic and versions of `model.bin`.
-pub const SEAL: Seal = Seal { magic: *b"GRMTNMDL", oldest: 3, version: 3 };
+pub const SEAL: Seal = Seal { magic: *b"GRMTNMDL", oldest: 4, version: 4 };
 
 /// A model, and the format of its sentences.
 #[derive(Clone, PartialEq, Debug)]
@@ -40,6 +42,35 @@ pub struct SavedModel {
     pub cleaning: Cleaning,
     /// The model.
     pub model: Trained,
+    /// What was learned from annotated sentences, if there were such.
+    pub corrections: Option<Corrections>,
+}
+
+/// What a conditional random field learned of the segmentations by a model alone, with its symbols.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Corrections {
+    /// Names of the symbols, in the order of their numbers.
+    pub symbols: Vec<String>,
+    /// The field.
+    pub crf: Crf,
+}
+
+impl Corrections {
+    /// Corrects the segmentations of neighbouring sentences of a corpus, the first of which is at `first`. A sentence without an analysis stays so.
+    pub fn correct(&self, corpus: &Corpus, first: usize, decoded: &mut [Option<Decoded>]) {
+        let numbers: FxHashMap<&str, u32> = self.symbols.iter().map(String::as_str).zip(0..).collect();
+        let numbers: Vec<u32> = (corpus.symbols.iter())
+            .map(|name| numbers.get(name.as_str()).copied().unwrap_or(self.symbols.len() as u32))
+            .collect();
+        decoded.par_iter_mut().zip(&corpus.sentences[first..]).for_each(|(decoded, sentence)| {
+            let Some(ends) = decoded.as_mut().and_then(|decoded| decoded.segmentations.first_mut()) else {
+                return;
+            };
+            let symbols: Vec<u32> = sentence.iter().map(|&symbol| numbers[symbol as usize]).collect();
+            let shares = Evidence::shares_of(ends);
+            *ends = self.crf.read(&Evidence { symbols: &symbols, shares: &shares, ends }).ends;
+        });
+    }
 }
 
 /// What a model says of a sentence.
@@ -148,7 +179,7 @@ impl SavedModel {
             Format::Segmented => unit,
             Format::Tokens => Unit::Token,
         };
-        SavedModel { unit, format, cleaning, model }
+        SavedModel { unit, format, cleaning, model, corrections: None }
     }
 
     /// The best analysis of every sentence of a corpus, in order. Symbols that the model lacks leave a sentence without one; strings that it
@@ -246,6 +277,9 @@ impl SavedModel {
         let (_, body) = SEAL.open(bytes)?;
         let saved = sealed::decode::<Body<'_>>(body)?.read()?;
         saved.model.check().map_err(Defect::corrupt)?;
+        if !saved.corrections.iter().all(|corrections| corrections.crf.is_finite()) {
+            return Err(Defect::corrupt("a weight is not finite"));
+        }
         Ok(saved)
     }
 }
@@ -260,6 +294,7 @@ struct Body<'a> {
     lexicon: Cow<'a, Lexicon>,
     params: BodyParams<'a>,
     segments: Cow<'a, [SymbolId]>,
+    corrections: Cow<'a, Option<Corrections>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -271,8 +306,10 @@ enum BodyParams<'a> {
 }
 
 impl<'a> From<&'a SavedModel> for Body<'a> {
-    fn from(&SavedModel { unit, format, ref model, ref cleaning }: &'a SavedModel) -> Body<'a> {
-        let cleaning = Cow::Borrowed(cleaning);
+    fn from(
+        &SavedModel { unit, format, ref model, ref cleaning, ref corrections }: &'a SavedModel,
+    ) -> Body<'a> {
+        let (cleaning, corrections) = (Cow::Borrowed(cleaning), Cow::Borrowed(corrections));
         let Model { grammar, lexicon, params, segments } = match model {
             Trained::Grammar(model) => model,
             Trained::Treebank(model) => {
@@ -284,6 +321,7 @@ impl<'a> From<&'a SavedModel> for Body<'a> {
                     lexicon: Cow::Owned(Lexicon::default()),
                     params: BodyParams::Latent(Cow::Borrowed(model)),
                     segments: Cow::Borrowed(&[]),
+                    corrections,
                 };
             }
         };
@@ -293,14 +331,15 @@ impl<'a> From<&'a SavedModel> for Body<'a> {
             Params::LogisticNormal(params) => BodyParams::LogisticNormal(Cow::Borrowed(params)),
         };
         let (grammar, lexicon) = (Cow::Borrowed(grammar), Cow::Borrowed(lexicon));
-        Body { cleaning, unit, format, grammar, lexicon, params, segments: Cow::Borrowed(segments) }
+        let segments = Cow::Borrowed(&segments[..]);
+        Body { cleaning, unit, format, grammar, lexicon, params, segments, corrections }
     }
 }
 
 impl Body<'_> {
     fn read(self) -> Result<SavedModel, Defect> {
-        let Body { cleaning, unit, format, grammar, lexicon, params, segments } = self;
-        let cleaning = cleaning.into_owned();
+        let Body { cleaning, unit, format, grammar, lexicon, params, segments, corrections } = self;
+        let (cleaning, corrections) = (cleaning.into_owned(), corrections.into_owned());
         let params = match params {
             BodyParams::Adaptor(params) => Params::Adaptor(params.into_owned()),
             BodyParams::Pcfg(params) => Params::Pcfg(params.into_owned()),
@@ -311,12 +350,12 @@ impl Body<'_> {
                     return Err(Defect::corrupt("the model of a treebank has a grammar"));
                 }
                 let model = Trained::Treebank(model.into_owned());
-                return Ok(SavedModel { unit, format, cleaning, model });
+                return Ok(SavedModel { unit, format, cleaning, model, corrections });
             }
         };
         let (grammar, lexicon) = (grammar.into_owned(), lexicon.into_owned());
         let model = Trained::Grammar(Model { grammar, lexicon, params, segments: segments.into_owned() });
-        Ok(SavedModel { unit, format, cleaning, model })
+        Ok(SavedModel { unit, format, cleaning, model, corrections })
     }
 }
 

@@ -133,6 +133,7 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
         ],
         lexicon: Some(lexicon(&mbr)),
         boundaries: None,
+        corrections: None,
         samples: samples.chosen(),
         notices: vec!["corpus.txt:7: skipped 2 empty lines, this being the first".to_owned()],
         model: Trained::Grammar(model),

@@ -268,6 +268,7 @@ pub(crate) mod tests {
             format: Format::Segmented,
             cleaning: Cleaning::default(),
             model: Trained::Grammar(Model { grammar, lexicon, params, segments: vec![symbol(1)] }),
+            corrections: None,
         }
     }
 
@@ -286,6 +287,7 @@ pub(crate) mod tests {
             format: Format::Tokens,
             cleaning: Cleaning::default(),
             model: Trained::Grammar(model),
+            corrections: None,
         }
     }
 
@@ -348,8 +350,8 @@ pub(crate) mod tests {
     #[test]
     fn models_are_written_as_they_always_were() {
         let golden: [(SavedModel, &[u8]); 2] = [
-            (small(), include_bytes!("../tests/golden/model-3.bin")),
-            (normal(), include_bytes!("../tests/golden/model-3-logistic-normal.bin")),
+            (small(), include_bytes!("../tests/golden/model-4.bin")),
+            (normal(), include_bytes!("../tests/golden/model-4-logistic-normal.bin")),
         ];
         for (saved, golden) in golden {
             assert_eq!(SavedModel::from_bytes(golden, Path::new("model.bin")).unwrap(), saved);
@@ -362,12 +364,12 @@ pub(crate) mod tests {
         let latent = of_treebank();
         let written = |grammar: Grammar| {
             let fields = (Unit::Token, Format::Tokens, grammar, Lexicon::default(), 2u32, &latent, [0u64; 1]);
-            let fields = (Cleaning::default(), fields);
+            let no_corrections = 0u8;
+            let fields = (Cleaning::default(), fields, no_corrections);
             SEAL.close(&bincode::serde::encode_to_vec(fields, bincode::config::legacy()).unwrap())
         };
         let model = Trained::Treebank(latent.clone());
-        let saved =
-            SavedModel { unit: Unit::Token, format: Format::Tokens, cleaning: Cleaning::default(), model };
+        let saved = SavedModel::new(model, Format::Tokens, Unit::Token, Cleaning::default());
         assert_eq!(saved.to_bytes(), written(latent::grammar_in_formats()));
         assert_eq!(SavedModel::from_bytes(&saved.to_bytes(), Path::new("model.bin")).unwrap(), saved);
         let other = refusal(&written(small().of_grammar().grammar.clone()));
@@ -405,7 +407,7 @@ pub(crate) mod tests {
         assert!(refusal(&longer).contains("1 bytes too many"));
         let mut newer = bytes.clone();
         newer[8] = 9;
-        assert!(refusal(&newer).contains("format 9 is newer than this build reads (3)"));
+        assert!(refusal(&newer).contains("format 9 is newer than this build reads (4)"));
         let mut damaged = bytes;
         damaged[grammaton::sealed::HEADER + 9] ^= 1;
         assert!(refusal(&damaged).contains("checksum"));

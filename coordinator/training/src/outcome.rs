@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use grammaton::data::dependency::{Document, Sentence};
 use grammaton::models::Trained;
+use grammaton::saved::Corrections;
 use serde::{Deserialize, Serialize};
 use tempfile::SpooledTempFile;
 
@@ -43,6 +44,8 @@ pub struct Outcome {
     pub lexicon: Option<Vec<lexicon::Entry>>,
     /// A table of the positions between symbols; `None` without samples.
     pub boundaries: Option<Lines>,
+    /// What was learned from annotated sentences, for new ones; `None` without such.
+    pub corrections: Option<Corrections>,
     /// Sentences to show.
     pub samples: Vec<Sample>,
     /// Notices to the user.

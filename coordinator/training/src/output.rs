@@ -13,6 +13,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use basics::atomic_write;
 use basics::store;
 use grammaton::models::decode::Decoder;
+use grammaton::saved::SavedModel;
 
 use crate::job::Job;
 use crate::lexicon;
@@ -165,6 +166,7 @@ impl Output {
             self.write(&arcs(decoder), text.as_bytes())?;
         }
         let saved = job.corpus.saved(outcome.model.clone());
+        let saved = SavedModel { corrections: outcome.corrections.clone(), ..saved };
         let [binary, grammar, sticks] = MODEL;
         self.write(binary, &saved.to_bytes())?;
         self.write(grammar, model::grammar_text(&saved.model).as_bytes())?;

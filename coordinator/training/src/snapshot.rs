@@ -135,6 +135,7 @@ mod tests {
             format: Default::default(),
             cleaning: Default::default(),
             model,
+            corrections: None,
         };
         let model = saved.model.of_grammar().unwrap();
         let sticks = &model.adaptor().unwrap().sticks;

@@ -314,7 +314,7 @@ fn decode(
                 bail!("internal error: the model is not of the data; please report it")
             }
         }
-        let Readings { decodings, lexicon, boundaries, samples, scores, notice } = readings;
+        let Readings { decodings, lexicon, boundaries, corrections, samples, scores, notice } = readings;
         notices.extend(notice.filter(|_| at == kept));
         let test = input.test.as_ref().map(|test| test.score(job, fleet, plan, &point.model)).transpose()?;
         let of_point = |round: &&RoundMetrics| point.runs.contains(&round.run);
@@ -363,6 +363,7 @@ fn decode(
                 decodings,
                 lexicon,
                 boundaries,
+                corrections,
                 samples,
                 notices: Vec::new(),
             });

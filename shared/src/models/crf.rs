@@ -29,6 +29,8 @@
 pub mod features;
 pub mod statistics;
 
+use std::collections::BTreeMap;
+
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +63,14 @@ pub struct Evidence<'a> {
     pub ends: &'a [u32],
 }
 
+impl Evidence<'_> {
+    /// The shares of a model without samples: 1 of the boundaries of its segmentation, 0 of others.
+    pub fn shares_of(ends: &[u32]) -> Vec<f64> {
+        let n = ends.last().copied().unwrap_or_default();
+        (1..n).map(|at| f64::from(u8::from(ends.binary_search(&at).is_ok()))).collect()
+    }
+}
+
 /// A sentence as the field reads it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Reading {
@@ -77,7 +87,7 @@ pub struct Reading {
 pub struct Crf {
     statistics: Statistics,
     /// Features of the annotated sentences, with their weights.
-    weights: FxHashMap<Feature, [f64; WEIGHTS]>,
+    weights: BTreeMap<Feature, [f64; WEIGHTS]>,
 }
 
 /// Features of a position by their number, with their values.
@@ -149,6 +159,11 @@ impl Crf {
         let found = minimise(vec![0.0; names.len() * WEIGHTS], ROUNDS, objective);
         let weights = found.chunks_exact(WEIGHTS).map(|of| std::array::from_fn(|at| of[at]));
         Crf { statistics, weights: names.into_iter().zip(weights).collect() }
+    }
+
+    /// Whether all its numbers are finite, as in a file that can be read.
+    pub fn is_finite(&self) -> bool {
+        self.weights.values().flatten().all(|weight| weight.is_finite()) && self.statistics.is_finite()
     }
 
     /// Reads a sentence.

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result, bail, ensure};
 use basics::streams;
 use basics::streams::Stdout;
+use clap::ValueEnum as _;
 use grammaton::data::corpus::{Corpus, Options, UnknownSymbol};
 use grammaton::decoding::Decoding;
 use grammaton::grammar::SymbolId;
@@ -31,9 +32,9 @@ pub struct Args {
     pub model: PathBuf,
     /// Text with one sentence per line, in the format of the training corpus; for a dependency model CoNLL-U; `-` for standard input
     pub corpus: PathBuf,
-    /// Criterion of the best analysis
-    #[arg(long, value_enum, default_value = "viterbi")]
-    pub decoder: DecoderName,
+    /// Criterion of the best analysis [default: crf, if the model has learned from annotated lines, else viterbi]
+    #[arg(long, value_enum)]
+    pub decoder: Option<DecoderName>,
     /// Output format; a model of trees always prints trees, and a dependency model CoNLL-U
     #[arg(help_heading = "Output", long, value_enum, default_value = "segmentation")]
     pub format: Format,
@@ -70,6 +71,8 @@ pub enum DecoderName {
     MaxRule,
     /// The tree with the highest expected number of correct heads, for a dependency model
     MbrArcs,
+    /// The segmentation by mbr as annotated lines correct it
+    Crf,
 }
 
 /// Columns of CoNLL-U.
@@ -86,7 +89,7 @@ impl DecoderName {
     fn of_segments(self) -> Result<Decoder> {
         match self {
             DecoderName::Viterbi => Ok(Decoder::Viterbi),
-            DecoderName::Mbr => Ok(Decoder::Mbr),
+            DecoderName::Mbr | DecoderName::Crf => Ok(Decoder::Mbr),
             DecoderName::MbrTree => Ok(Decoder::MbrTree),
             DecoderName::MaxRule | DecoderName::MbrArcs => {
                 bail!(
@@ -120,8 +123,12 @@ impl Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Answer> {
-    if args.format == Format::Brackets && args.decoder == DecoderName::Mbr {
-        bail!("decoder mbr gives no trees; use --decoder viterbi or --decoder mbr-tree");
+    let without_trees = [DecoderName::Mbr, DecoderName::Crf];
+    if let Some(decoder) =
+        args.decoder.filter(|it| args.format == Format::Brackets && without_trees.contains(it))
+    {
+        let name = decoder.to_possible_value().expect("every decoder has a name");
+        bail!("decoder {} gives no trees; use --decoder viterbi or --decoder mbr-tree", name.get_name());
     }
     let saved = SavedModel::load(&args.model)?;
     let tags = saved.model.of_grammar().and_then(|model| nouns::tags(&model.grammar));
@@ -134,7 +141,16 @@ pub fn run(args: &Args) -> Result<Answer> {
     if let Some(tags) = tags {
         return dependencies::run(args, model, &tags);
     }
-    let decoder = args.decoder.of_segments()?;
+    let corrections = saved.corrections.filter(|_| args.format != Format::Brackets);
+    let default = if corrections.is_some() { DecoderName::Crf } else { DecoderName::Viterbi };
+    let decoder = args.decoder.unwrap_or(default);
+    ensure!(
+        decoder != DecoderName::Crf || corrections.is_some(),
+        "{}: the model has not learned from annotated lines; train it with corpus.annotated, or leave out --decoder crf",
+        args.model.display()
+    );
+    let corrections = corrections.filter(|_| decoder == DecoderName::Crf);
+    let decoder = decoder.of_segments()?;
     let max_symbols = args.max_symbols.unwrap_or(Options::default().max_symbols);
     let cleaning = saved.cleaning.clone();
     let options =
@@ -161,7 +177,11 @@ pub fn run(args: &Args) -> Result<Answer> {
             sentences.map(|tokens| tokens.map_err(|symbol| unknown.push(symbol)).ok()).collect();
         n_sentences += sentences.len();
         for (batch, first) in sentences.chunks(BATCH).zip((0..).step_by(BATCH)) {
-            let decoded = pool.install(|| decoding.all(batch))?;
+            let decoded = pool.install(|| -> Result<_> {
+                let mut decoded = decoding.all(batch)?;
+                corrections.iter().for_each(|corrections| corrections.correct(&corpus, first, &mut decoded));
+                Ok(decoded)
+            })?;
             for ((decoded, tokens), at) in decoded.into_iter().zip(batch).zip(first..) {
                 let found = match (decoded, tokens) {
                     (Some(decoded), _) => Ok(decoded),

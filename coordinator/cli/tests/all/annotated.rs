@@ -77,13 +77,11 @@ fn annotated_words_are_printed_as_they_are_annotated_and_others_learn_from_them(
 fn every_method_learns_from_annotated_sentences() {
     let grammar = "1 1 S --> Word\n1 1 S --> Word S\nWord --> L\nWord --> L Word\n1 1 L --> a\n1 1 L --> b\n1 1 L --> c\n";
     // A word ends after every c.
-    let text = lines((0..30_usize).map(|n| {
-        (0..6)
-            .map(|at| ["a", "b", "c ", "b"][(n * 7 + at * at * (n + 3)) % 4])
-            .collect::<String>()
-            .trim()
-            .to_owned()
-    }));
+    let line = |n: usize| -> String {
+        let symbols = (0..6).map(|at| ["a", "b", "c ", "b"][(n * 7 + at * at * (n + 3)) % 4]);
+        symbols.collect::<String>().trim().to_owned()
+    };
+    let text = lines((0..30).map(line));
     let annotated = lines(text.lines().take(12).map(str::to_owned));
     let job = |kind: &str, method: &str| {
         let samples =
@@ -114,6 +112,19 @@ fn every_method_learns_from_annotated_sentences() {
             .map(|row| row.split('\t').nth(2).unwrap().parse::<usize>().unwrap())
             .sum::<usize>();
         assert_eq!(segments, text.split_whitespace().count(), "{kind} {method}");
+        // The model keeps what was learned for new sentences.
+        let new = lines((30..60).map(line));
+        fs::write(dir.path().join("new.txt"), new.replace(' ', "")).unwrap();
+        let (model, file) = (at(&dir, &format!("{kind}-{method}")), at(&dir, "new.txt"));
+        let parse = |more: &[&str]| stdout(&grammaton(&[&["parse", &model, &file], more].concat()).success());
+        assert_eq!(parse(&[]), new, "{kind} {method}");
+        assert_eq!(parse(&["--decoder", "crf", "--threads", "1"]), new);
+        assert_ne!(parse(&["--decoder", "mbr"]), new, "the model alone does not know where words end");
+        assert!(parse(&["--format", "brackets"]).starts_with("(S "));
+        refused(
+            &["parse", &model, &file, "--format", "brackets", "--decoder", "crf"],
+            &["crf gives no trees"],
+        );
     }
 }
 

@@ -39,6 +39,7 @@ const JOBS: &[(&str, &str, &str, &str)] = &[
     ("kind = \"pcfg\"", SUBSTRINGS, "method = \"em\"\nmax_string = 2", "held_out_share = 0.5\n"),
     ("kind = \"pcfg\"", SUBSTRINGS, "method = \"svb\"\nmax_string = 2\nsample_shards = 1", ""),
     ("kind = \"pcfg\"", PLAIN, "method = \"cvb\"", ""),
+    ("kind = \"pcfg\"", SUBSTRINGS, "method = \"em\"", "annotated = \"corpus.txt\"\n"),
     ("kind = \"pcfg\"", PLAIN, "method = \"gibbs\"\nkeep_every = 1", ""),
     ("kind = \"pcfg\"", PLAIN, "method = \"hastings\"\nkeep_every = 1", ""),
     ("kind = \"pcfg\"", PLAIN, "method = \"vb\"\nprior = \"logistic-normal\"", ""),

@@ -10,56 +10,65 @@ use grammaton::models::crf::{Crf, Evidence, Reading};
 use super::posterior::{Posterior, Probabilities};
 use super::text::{Gold, Text};
 
-/// Readings of all sentences of a text, in their order.
-pub struct Learned(Vec<Reading>);
-
 /// A sentence as the models find it: its symbols, shares of the boundaries, ends of the segments.
 type Found = (Vec<u32>, Vec<f64>, Vec<u32>);
 
-impl Learned {
-    /// Learns from the sentences of `text` that are `annotated`, with their first analysis. `segmentations`: by the models; where there are no samples,
-    /// they are all that is known.
-    pub fn of(
-        text: &Text,
-        annotated: &Gold,
-        segmentations: &[Vec<u32>],
-        posterior: Option<&Posterior>,
-    ) -> Result<Learned> {
-        let mut found: Vec<Found> = Vec::with_capacity(text.n_sentences);
+/// The sentences of a text as the models find them, in their order.
+pub struct Sentences(Vec<Found>);
+
+/// Readings of all sentences of a text, in their order.
+pub struct Learned(Vec<Reading>);
+
+impl Sentences {
+    /// Those of `text`, with their `segmentations`, which are all that is known if there are no samples.
+    pub fn of(text: &Text, segmentations: &[Vec<u32>], posterior: Option<&Posterior>) -> Result<Sentences> {
+        let mut found = Vec::with_capacity(text.n_sentences);
         text.blocks(|sentences, _, block| {
             for (place, symbols) in sentences.zip(&block.corpus.sentences) {
                 let ends = &segmentations[place];
                 let shares = match posterior {
                     Some(posterior) => posterior.probabilities(place, ends).boundaries,
-                    None => certain(ends),
+                    None => Evidence::shares_of(ends),
                 };
                 found.push((symbols.clone(), shares, ends.clone()));
             }
             Ok(())
         })?;
-        let evidence = |at: usize| {
-            let (symbols, shares, ends) = &found[at];
-            Evidence { symbols, shares, ends }
-        };
-        let mut known: Vec<(&[u32], Evidence<'_>, Vec<u32>)> = Vec::new();
-        for (at, (symbols, ..)) in found.iter().enumerate() {
-            known.extend(analysis(annotated, symbols).map(|ends| (&symbols[..], evidence(at), ends.clone())));
-        }
-        // A sentence that occurs often is annotated once.
-        known.sort_by_key(|(symbols, ..)| *symbols);
-        known.dedup_by_key(|(symbols, ..)| *symbols);
-        let known: Vec<(Evidence<'_>, Vec<u32>)> =
-            known.into_iter().map(|(_, evidence, ends)| (evidence, ends)).collect();
-        let crf = Crf::learn(Statistics::of(found.iter().map(|(symbols, ..)| &symbols[..])), &known);
-        let reading = |at: usize| match analysis(annotated, &found[at].0) {
-            Some(ends) => {
-                Reading { probabilities: certain(ends), segments: vec![1.0; ends.len()], ends: ends.clone() }
-            }
-            None => crf.read(&evidence(at)),
-        };
-        Ok(Learned((0..found.len()).map(reading).collect()))
+        Ok(Sentences(found))
     }
 
+    /// The field that learns from the sentences that are `annotated`, with their first analysis.
+    pub fn field(&self, annotated: &Gold) -> Crf {
+        let known = (self.0.iter()).filter_map(|found| Some((found, analysis(annotated, &found.0)?.clone())));
+        let mut known: Vec<(&Found, Vec<u32>)> = known.collect();
+        // A sentence that occurs often is annotated once.
+        known.sort_by_key(|((symbols, ..), _)| symbols);
+        known.dedup_by_key(|((symbols, ..), _)| symbols);
+        let known: Vec<(Evidence<'_>, Vec<u32>)> =
+            known.into_iter().map(|(found, ends)| (evidence(found), ends)).collect();
+        Crf::learn(Statistics::of(self.0.iter().map(|(symbols, ..)| &symbols[..])), &known)
+    }
+
+    /// Each sentence as the field reads it, or as it is annotated.
+    pub fn learned(&self, annotated: &Gold) -> Learned {
+        let crf = self.field(annotated);
+        let reading = |found: &Found| match analysis(annotated, &found.0) {
+            Some(ends) => Reading {
+                probabilities: Evidence::shares_of(ends),
+                segments: vec![1.0; ends.len()],
+                ends: ends.clone(),
+            },
+            None => crf.read(&evidence(found)),
+        };
+        Learned(self.0.iter().map(reading).collect())
+    }
+}
+
+fn evidence((symbols, shares, ends): &Found) -> Evidence<'_> {
+    Evidence { symbols, shares, ends }
+}
+
+impl Learned {
     /// Ends of the segments of a sentence.
     pub fn ends(&self, sentence: usize) -> &[u32] {
         &self.0[sentence].ends
@@ -73,12 +82,6 @@ impl Learned {
 }
 
 /// The analysis of a sentence that is learned, if it is annotated.
-pub fn analysis<'a>(annotated: &'a Gold, symbols: &[u32]) -> Option<&'a Vec<u32>> {
+fn analysis<'a>(annotated: &'a Gold, symbols: &[u32]) -> Option<&'a Vec<u32>> {
     annotated.get(symbols).and_then(|analyses| analyses.first())
-}
-
-/// Probability 1 of the boundaries of a segmentation, and 0 of others.
-fn certain(ends: &[u32]) -> Vec<f64> {
-    let n = ends.last().copied().unwrap_or_default();
-    (1..n).map(|at| f64::from(u8::from(ends.binary_search(&at).is_ok()))).collect()
 }

@@ -15,8 +15,9 @@ use grammaton::models::Model;
 use grammaton::models::decode::{Decode, Decoded, Decoder};
 use grammaton::models::tally::Tally;
 use grammaton::models::vote::vote;
+use grammaton::saved::Corrections;
 
-use super::annotations::Learned;
+use super::annotations::Sentences;
 use super::found::Found;
 use super::input::Input;
 use super::plan::Plan;
@@ -70,6 +71,8 @@ pub struct Readings {
     pub lexicon: Option<Vec<lexicon::Entry>>,
     /// A table of the positions between symbols; `None` without samples, and unless it is kept.
     pub boundaries: Option<Lines>,
+    /// What was learned from annotated sentences, for new ones; `None` without such.
+    pub corrections: Option<Corrections>,
     /// Sentences to show.
     pub samples: Vec<Sample>,
     /// Against gold; empty without.
@@ -103,8 +106,22 @@ impl Readings {
             votes = Some(vote(&ballots.segmentations));
         }
         let posterior = of_samples.is_some().then_some(&ballots.posterior);
-        let learn = |(annotated, votes)| Learned::of(text, annotated, votes, posterior);
-        let learned = annotated.zip(votes.as_deref()).map(learn).transpose()?;
+        let learned = match (annotated, &votes) {
+            (Some(annotated), Some(votes)) => {
+                let sentences = Sentences::of(text, votes, posterior)?;
+                Some(sentences.learned(annotated))
+            }
+            _ => None,
+        };
+        // New sentences are read by the model that is written, alone.
+        let corrections = match annotated.filter(|_| kept) {
+            Some(annotated) => {
+                let by_model = ballots.segmentations.iter().map(|by| by.last().cloned().unwrap_or_default());
+                let sentences = Sentences::of(text, &by_model.collect::<Vec<_>>(), None)?;
+                Some(Corrections { symbols: text.symbols.clone(), crf: sentences.field(annotated) })
+            }
+            None => None,
+        };
         let votes = votes.filter(|_| of_samples.is_some());
         let grammar = &plan.language()?.grammar.value;
         let labels: Vec<&str> = input.segments.iter().map(|&symbol| grammar.name(symbol)).collect();
@@ -223,7 +240,8 @@ impl Readings {
         } else {
             lengths.notice(names[0], grammar.symbols.len() - grammar.n_nonterminals as usize, gold_lengths)
         };
-        Ok(Readings { decodings, lexicon, boundaries, samples: samples.chosen(), scores, notice })
+        let samples = samples.chosen();
+        Ok(Readings { decodings, lexicon, boundaries, corrections, samples, scores, notice })
     }
 }
 

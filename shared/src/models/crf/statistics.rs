@@ -48,6 +48,11 @@ impl Statistics {
         Statistics([side(&backward, &forward), side(&forward, &backward)])
     }
 
+    /// Whether all entropies are finite.
+    pub fn is_finite(&self) -> bool {
+        self.0.iter().flat_map(|contexts| contexts.entropies.values()).all(|entropy| entropy.is_finite())
+    }
+
     /// What stands before and after each position between two symbols of a sentence.
     pub fn positions(&self, sentence: &[u32]) -> Vec<[Branching; 2]> {
         let n = sentence.len();

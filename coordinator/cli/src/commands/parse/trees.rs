@@ -16,10 +16,10 @@ const LONGEST: u32 = 200;
 
 /// Runs the command. The answer is negative if a sentence has only a flat tree.
 pub fn run(args: &Args, model: &Model) -> Result<Answer> {
-    let decoder = match args.decoder {
+    let decoder = match args.decoder.unwrap_or(DecoderName::Viterbi) {
         DecoderName::Viterbi => Decoder::Viterbi,
         DecoderName::MaxRule => Decoder::MaxRule,
-        DecoderName::Mbr | DecoderName::MbrTree | DecoderName::MbrArcs => {
+        DecoderName::Mbr | DecoderName::MbrTree | DecoderName::MbrArcs | DecoderName::Crf => {
             bail!("a model of trees needs --decoder viterbi or --decoder max-rule")
         }
     };
