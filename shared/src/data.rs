@@ -1,36 +1,58 @@
-//! Data in files: corpora, treebanks, dependency trees, tag sets; generation of corpora, and scores of outputs.
+//! Data in files: options for reading corpora, treebanks and dependency trees, and what is wrong with a file.
+//!
+//! Words of tokens, marked by `|`, in lower case:
 //!
 //! ```
-//! use grammaton::data::eval::segmentation::score;
-//! use grammaton::data::treebank::{Classes, Treebank};
-//! use grammaton::grammar::tree::Tree;
+//! use grammaton::Corpus;
+//! use grammaton::data::{Cleaning, Options, Unit};
 //!
-//! // A treebank is its trees as derivations of its rules.
-//! let tree = Tree::parse("(ROOT (S (N dogs) (V (V see) (N cats))))")?;
-//! let treebank = Treebank::new(&[tree], 0, Classes::Generic);
-//! assert_eq!(treebank.rules.labels, ["N", "ROOT", "S", "V"]);
-//! assert!(treebank.rules.derive(&treebank.derivations[0]));
-//!
-//! // Segmentations are where segments end: `ab|a` in gold, `a|b|a` predicted.
-//! let scores = score(&[vec!['a', 'b', 'a']], &[vec![2, 3]], &[vec![1, 2, 3]]);
-//! assert_eq!((scores.token.precision, scores.token.recall), (Some(1.0 / 3.0), Some(1.0 / 2.0)));
-//! # Ok::<(), grammaton::grammar::tree::TreeError>(())
+//! let cleaning = Cleaning { lowercase: true, ..Cleaning::default() };
+//! let options = Options { unit: Unit::Token, cleaning, ..Options::default() };
+//! let (corpus, notices) = Corpus::read("Y u | W a n t\n".as_bytes(), "text", &options)?;
+//! assert_eq!(corpus.symbols, ["y", "u", "w", "a", "n", "t"]);
+//! assert_eq!(corpus.gold, Some(vec![vec![vec![2, 6]]]));
+//! assert!(notices.is_empty());
+//! # Ok::<(), grammaton::data::ReadError>(())
 //! ```
 
+#[doc(hidden)]
 pub mod corpus;
+#[doc(hidden)]
 pub mod dependency;
+#[doc(hidden)]
 pub mod eval;
+#[doc(hidden)]
 pub mod generate;
+#[doc(hidden)]
 pub mod ipa;
+#[doc(hidden)]
 pub mod letters;
+#[doc(hidden)]
 pub mod tags;
+#[doc(hidden)]
 pub mod treebank;
+#[doc(hidden)]
 pub mod vowels;
 
 use serde::{Deserialize, Serialize};
 
 use crate::grammar::SymbolId;
+#[doc(inline)]
+pub use corpus::decode::{Change, Container, Fault};
+#[doc(inline)]
+pub use corpus::layout::{Column, Counts, Layout, LayoutError, LineKind, Separators};
+#[doc(inline)]
+pub use corpus::read::{Invisible, Notice, ReadError};
+#[doc(inline)]
+pub use corpus::{Analyses, Cleaning, Format, Marks, Normalise, Options, Unit};
+#[doc(inline)]
+pub use dependency::{Problem, SentenceError, Tags, read as read_sentences};
+#[doc(inline)]
+pub use treebank::Classes;
+#[doc(inline)]
+pub use treebank::brackets::TreebankError;
 
+#[doc(hidden)]
 /// A distinct sentence and how often it occurs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Sentence {

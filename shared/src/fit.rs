@@ -6,57 +6,54 @@
 //!
 //! A coordinator does the same with workers in the place of [`in_process`], with checkpoints and measurements between the rounds; both
 //! learn the same bits.
-//!
-//! Everything that can be set is a field of [`Inference`]:
-//!
-//! ```
-//! use grammaton::{Corpus, Fit, Grammar, Inference, Method};
-//!
-//! let grammar: Grammar = std::fs::read_to_string("examples/words.gr")?.parse()?;
-//! let corpus = Corpus::open("examples/text.txt")?;
-//! let settings = Inference { truncation: 200, rho: 0.2, tolerance: Some(1e-4), ..Method::vb() };
-//! let mut objective = f64::NAN;
-//! Fit::new(&grammar, settings).restarts(2).on_round(|round| objective = round.objective).run(&corpus)?;
-//! assert!(objective < 0.0);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
-//! ```
 
 mod dataset;
+mod error;
 pub mod in_process;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::data::corpus::{Corpus, UnknownSymbol};
+use crate::data::corpus::Corpus;
 use crate::data::dependency::Sentence;
-use crate::data::tags::classes::UnknownTags;
-use crate::data::tags::families::FamiliesError;
 use crate::data::treebank::Treebank;
 use crate::grammar::Grammar;
-use crate::grammar::lexicon::{Lexicon, TooManySubstrings};
+use crate::grammar::lexicon::Lexicon;
 use crate::grammar::tree::Tree;
-use crate::methods::{self, Basis, GivenTrees, MethodError, RunStart};
+use crate::methods::{self, Basis, GivenTrees, RunStart};
 use crate::models::decode::{Decode, Decoder};
-use crate::models::dmv::grammar::BadTags;
-use crate::models::latent::layout::TooManyWeights;
-use crate::models::pcfg::trees::Foreign;
 use crate::models::{Model as GrammarModel, Params, Trained};
 use crate::num::Noise;
 use crate::prepare::candidates::{Choice, no_strings};
-use crate::prepare::{self, PrepareError, Prepared, ShardSet, Workers};
-use crate::saved::SavedModel;
-use crate::settings::inference::{SettingError, Start};
+use crate::prepare::{self, Prepared, ShardSet, Workers};
+use crate::saved::Model;
+use crate::settings::inference::Start;
 use crate::settings::{Inference, Method};
 use crate::train::round::Step;
-use crate::train::trainer::{Collect, Failure};
-use crate::work::engine::{ComputeError, MEMORY};
+use crate::train::trainer::Collect;
+use crate::work::engine::MEMORY;
 use crate::work::shard::{DEFAULT_SHARD_SYMBOLS, Shard};
 use crate::work::task::{Answer, Language, Lengths, Named, Work};
 pub use dataset::Dataset;
 use dataset::{ModelSource, ShardedData, Strings};
+pub(crate) use error::Cause;
+pub use error::FitError;
 use in_process::{InProcess, Shards};
 
 /// How a model is trained on a dataset of kind `D`: a [`Corpus`], a [`Treebank`], or tagged [`Sentence`]s.
+///
+/// Everything that can be set is a field of [`Inference`]:
+///
+/// ```
+/// use grammaton::{Corpus, Fit, Grammar, Inference, Method};
+///
+/// let grammar: Grammar = std::fs::read_to_string("examples/words.gr")?.parse()?;
+/// let corpus = Corpus::open("examples/text.txt")?;
+/// let settings = Inference { truncation: 200, rho: 0.2, tolerance: Some(1e-4), ..Method::vb() };
+/// let model = Fit::new(&grammar, settings).restarts(2).run(&corpus)?;
+/// let words = model.strings("Word", 10).expect("Word is adapted");
+/// assert!(words[0].uses >= words[9].uses);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Fit<'a, D: ?Sized> {
     of: ModelSource<'a>,
     inference: Inference,
@@ -69,10 +66,21 @@ pub struct Fit<'a, D: ?Sized> {
 }
 
 /// A round of a run.
+///
+/// ```
+/// use grammaton::{Corpus, Fit, Grammar, Method};
+///
+/// let grammar: Grammar = "1 1 S --> a\n1 1 S --> S S\n".parse()?;
+/// let mut objectives = Vec::new();
+/// let fit = Fit::new(&grammar, Method::em()).on_round(|round| objectives.push(round.objective));
+/// fit.run(&Corpus::of_tokens("a\na a a\n")?)?;
+/// assert!(objectives.is_sorted(), "EM never lowers the likelihood");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[non_exhaustive]
 pub struct Round {
-    /// The run, from 1: there are as many as [`Inference::restarts`].
+    /// The run, from 1: of [`Inference::restarts`].
     pub run: usize,
     /// The round, from 1.
     pub number: usize,
@@ -91,94 +99,7 @@ enum StartFrom {
     #[default]
     Nothing,
     Trees(Vec<Tree>),
-    Model(Box<SavedModel>),
-}
-
-/// Why there is no model.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum FitError {
-    /// Settings that are out of range, or that do not go together.
-    #[error(transparent)]
-    Setting(#[from] SettingError),
-    /// The grammar lacks a symbol of the corpus.
-    #[error(transparent)]
-    Symbol(#[from] UnknownSymbol),
-    /// The grammar has no segment of this name.
-    #[error("the grammar has no nonterminal `{name}` to be a segment; choose from: {known}")]
-    Segment {
-        /// The name.
-        name: String,
-        /// Nonterminals of the grammar.
-        known: String,
-    },
-    /// The grammar cannot derive a sentence, or in more ways than a forest can hold.
-    #[error(
-        "{source_name}:{line}: the grammar cannot derive this sentence, or in too many ways; add the rules that it lacks, or leave it out"
-    )]
-    Underivable {
-        /// Name of the corpus.
-        source_name: String,
-        /// Line of the sentence.
-        line: u32,
-    },
-    /// Nothing to train on.
-    #[error("there are no sentences to train on")]
-    Empty,
-    /// Too many substrings for a grammar with `<substrings>`.
-    #[error(transparent)]
-    Substrings(#[from] TooManySubstrings),
-    /// Tags that make no grammar.
-    #[error(transparent)]
-    Tags(#[from] BadTags),
-    /// Adapted tags, or a component of a mixture, of which the sentences have none.
-    #[error(transparent)]
-    UnknownTags(#[from] UnknownTags),
-    /// Families of tags that cannot be read.
-    #[error(transparent)]
-    Families(#[from] FamiliesError),
-    /// A file that cannot be read.
-    #[error("{path}: cannot read it")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Cause.
-        source: std::io::Error,
-    },
-    /// More split rules than there may be.
-    #[error(transparent)]
-    SplitRules(#[from] TooManyWeights),
-    /// The start asks for trees or a model, which were not given or are of something else.
-    #[error("the start needs {expected}")]
-    StartFrom {
-        /// What it needs.
-        expected: String,
-    },
-    /// A tree to start from is not one of the grammar.
-    #[error("tree {number} to start from: {source}")]
-    StartTree {
-        /// Its number, from 1.
-        number: usize,
-        /// Cause.
-        source: Foreign,
-    },
-    /// Model and method do not go together.
-    #[error(transparent)]
-    Method(#[from] MethodError),
-    /// Strings cannot be chosen.
-    #[error(transparent)]
-    Prepare(#[from] PrepareError),
-    /// A task cannot be computed.
-    #[error(transparent)]
-    Compute(#[from] ComputeError),
-    /// A round has no result.
-    #[error("round {round}: {source}")]
-    Round {
-        /// The round.
-        round: usize,
-        /// Cause.
-        source: Failure,
-    },
+    Model(Box<Model>),
 }
 
 impl<'a> Fit<'a, Corpus> {
@@ -198,16 +119,13 @@ impl<'a> Fit<'a, Treebank> {
     /// Trains the rules of a treebank with latent annotations (Matsuzaki, Miyao & Tsujii 2005; Wang & Blunsom 2013) by EM, VB or CVB.
     ///
     /// ```
-    /// use grammaton::data::treebank::Classes;
-    /// use grammaton::{Corpus, Decoder, Fit, Method, Tree, Treebank};
+    /// use grammaton::data::Classes;
+    /// use grammaton::{Corpus, Decoder, Fit, Method, Treebank};
     ///
-    /// let trees = ["(ROOT (S (N dogs) (V bark)))", "(ROOT (S (N cats) (V (V see) (N dogs))))"];
-    /// let trees = trees.iter().map(|tree| Tree::parse(tree)).collect::<Result<Vec<_>, _>>()?;
-    /// let treebank = Treebank::new(&trees, 0, Classes::Generic);
+    /// let trees = "(ROOT (S (N dogs) (V bark)))\n(ROOT (S (N cats) (V (V see) (N dogs))))\n";
+    /// let treebank = Treebank::read(trees, "trees", 0, Classes::Generic)?;
     /// let model = Fit::treebank(Method::em()).max_rounds(5).run(&treebank)?;
-    /// let tokens = grammaton::data::corpus::Options { format: grammaton::data::corpus::Format::Tokens, ..Default::default() };
-    /// let (corpus, _) = Corpus::read("cats bark".as_bytes(), "words", &tokens)?;
-    /// let analysis = &model.parse(&corpus, Decoder::Viterbi)?[0];
+    /// let analysis = &model.parse(&Corpus::of_tokens("cats bark")?, Decoder::Viterbi)?[0];
     /// assert_eq!(analysis.to_string(), "(ROOT (S (N cats) (V bark)))");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -221,12 +139,12 @@ impl<'a> Fit<'a, [Sentence]> {
     /// [`Fit::start`] says otherwise.
     ///
     /// ```
-    /// use grammaton::data::dependency::{Tags, read};
+    /// use grammaton::data::{Tags, read_sentences};
     /// use grammaton::{Decoder, Fit, Method};
     ///
     /// // A word, its tag and its head a line; or CoNLL-U.
     /// let text = "dogs\tNOUN\t2\nbark\tVERB\t0\n\nthe\tDET\t2\ndogs\tNOUN\t3\nbark\tVERB\t0\n";
-    /// let sentences = read(text.as_bytes(), "text", Tags::Upos)?;
+    /// let sentences = read_sentences(text.as_bytes(), "text", Tags::Upos)?;
     /// let model = Fit::dependencies(Method::em()).run(&sentences[..])?;
     /// let heads = model.heads(&sentences, Decoder::MbrArcs)?;
     /// assert_eq!(heads[0].as_ref().map(Vec::len), Some(2));
@@ -287,7 +205,7 @@ impl<'a, D: Dataset + ?Sized> Fit<'a, D> {
     }
 
     /// Starts from a model of the same grammar: from its counts, or for chains from its most probable trees.
-    pub fn start_from_model(mut self, model: SavedModel) -> Fit<'a, D> {
+    pub fn start_from_model(mut self, model: Model) -> Fit<'a, D> {
         (self.inference.start, self.start_from) = (Start::Model, StartFrom::Model(Box::new(model)));
         self
     }
@@ -315,12 +233,16 @@ impl<'a, D: Dataset + ?Sized> Fit<'a, D> {
     /// does not depend on the number of threads.
     ///
     /// # Errors
-    /// See [`FitError`].
-    pub fn run(mut self, dataset: &D) -> Result<SavedModel, FitError> {
+    /// [`FitError`], if settings, model and data do not go together, or the grammar does not derive a sentence.
+    pub fn run(self, dataset: &D) -> Result<Model, FitError> {
+        Ok(self.trained(dataset)?)
+    }
+
+    fn trained(mut self, dataset: &D) -> Result<Model, Cause> {
         let ready = dataset.ready(&self.of, &self.inference, self.shard_symbols, &self.segments)?;
         self.inference.check(ready.model)?;
         if ready.shards.is_empty() {
-            return Err(FitError::Empty);
+            return Err(Cause::Empty);
         }
         let workers = InProcess::new(ready.shards.clone(), ready.sentence_lines.clone(), self.memory);
         let shards = prepared(&workers, &ready, &self.inference)?;
@@ -332,9 +254,9 @@ impl<'a, D: Dataset + ?Sized> Fit<'a, D> {
                 best = Some((bound, model));
             }
         }
-        let (_, model) = best.ok_or(FitError::Empty)?;
+        let (_, model) = best.ok_or(Cause::Empty)?;
         let (format, unit) = ready.written;
-        Ok(SavedModel::new(model, format, unit, Default::default()))
+        Ok(Model::new(model, format, unit, Default::default()))
     }
 
     /// The objective and the model of a run.
@@ -345,7 +267,7 @@ impl<'a, D: Dataset + ?Sized> Fit<'a, D> {
         ready: &ShardedData,
         shards: &Shards,
         given: Option<&GivenTrees>,
-    ) -> Result<(Option<f64>, Trained), FitError> {
+    ) -> Result<(Option<f64>, Trained), Cause> {
         let inference = &self.inference;
         let harmonic = ready.harmonic_counts(inference, run);
         let harmonic = harmonic.map(|counts| GivenTrees { counts, by_shard: Vec::new() });
@@ -363,7 +285,7 @@ impl<'a, D: Dataset + ?Sized> Fit<'a, D> {
             let keeps = methods::keeps(inference, number);
             let segments = keeps.then(|| ready.segments.clone());
             trainer.begin(Collect { segments, as_sample: keeps });
-            let failed = |source| FitError::Round { round: number, source };
+            let failed = |source| Cause::Round { round: number, source };
             workers.round(&mut *trainer, shards).map_err(|error| match error {
                 in_process::RoundError::Compute(error) => error.into(),
                 in_process::RoundError::Failure(source) => failed(source),
@@ -383,8 +305,8 @@ impl<'a, D: Dataset + ?Sized> Fit<'a, D> {
         workers: &InProcess,
         ready: &ShardedData,
         shards: &Shards,
-    ) -> Result<Option<GivenTrees>, FitError> {
-        let needs = |expected: &str| FitError::StartFrom { expected: expected.to_owned() };
+    ) -> Result<Option<GivenTrees>, Cause> {
+        let needs = |expected: &str| Cause::StartFrom { expected: expected.to_owned() };
         let is_chain = self.inference.method == Method::Hastings;
         let Basis::Language(Language { grammar, lexicon }) = &shards.basis else { return Ok(None) };
         let (grammar, lexicon) = (&*grammar.value, &*lexicon.value);
@@ -394,7 +316,7 @@ impl<'a, D: Dataset + ?Sized> Fit<'a, D> {
                     Vec::new()
                 } else {
                     crate::models::pcfg::trees::counts(grammar, lexicon, trees)
-                        .map_err(|(at, source)| FitError::StartTree { number: at + 1, source })?
+                        .map_err(|(at, source)| Cause::StartTree { number: at + 1, source })?
                 };
                 if is_chain && trees.len() != ready.n_sentences() {
                     return Err(needs("a tree for each sentence, in their order"));
@@ -442,7 +364,7 @@ impl<'a, D: Dataset + ?Sized> Fit<'a, D> {
 }
 
 /// Chooses the strings of a model and indexes its shards.
-fn prepared(workers: &InProcess, ready: &ShardedData, inference: &Inference) -> Result<Shards, FitError> {
+fn prepared(workers: &InProcess, ready: &ShardedData, inference: &Inference) -> Result<Shards, Cause> {
     let grammar = match &ready.basis {
         dataset::Basis::Treebank(treebank) => {
             // Each shard has the parameters of the whole treebank, none of them named.
@@ -490,7 +412,7 @@ fn most_probable_trees(
     workers: &InProcess,
     model: &GrammarModel,
     shards: &[Named<Shard>],
-) -> Result<Vec<Arc<Vec<String>>>, FitError> {
+) -> Result<Vec<Arc<Vec<String>>>, Cause> {
     let with = Decode {
         weights: model.decoding_weights(),
         segments: Vec::new(),
@@ -510,7 +432,7 @@ fn most_probable_trees(
         for (sentence, decoded) in sentences.iter().zip(decoded) {
             if decoded.log_z == f64::NEG_INFINITY {
                 let expected = "a model that has a tree for every sentence".to_owned();
-                return Err(FitError::StartFrom { expected });
+                return Err(Cause::StartFrom { expected });
             }
             let tree = decoded.trees.into_iter().next().unwrap_or_default();
             trees.extend(std::iter::repeat_n(tree, sentence.multiplicity as usize));

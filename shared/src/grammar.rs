@@ -1,40 +1,40 @@
 //! Grammars: the rules, which nonterminals are adapted, and their printed form.
 //!
-//! A [`Grammar`] is always valid: every way to make one ([`syntax::parse`], [`auto`], the wire) goes through
-//! [`Grammar::new`], which checks it. Nonterminals come first in the symbol table, the start symbol is
-//! symbol 0, and rules are grouped by parent in the order in which parents first appear.
-//!
-//! ```
-//! use grammaton::grammar::lexicon::Lexicon;
-//! use grammaton::grammar::syntax;
-//!
-//! // Numbers make a plain nonterminal, of a weight and a pseudo-count; W has none, so it is adapted.
-//! let text = "1 1 S --> W\n1 1 S --> W S\nW --> L\nW --> L W\n1 1 L --> a\n1 1 L --> b\n";
-//! let (grammar, _) = syntax::parse(text, "words.gr").unwrap();
-//! let adapted: Vec<&str> = grammar.adapted().map(|symbol| grammar.name(symbol)).collect();
-//! assert_eq!((adapted, grammar.rules.len()), (vec!["W"], 6));
-//!
-//! let [a, b] = ["a", "b"].map(|name| grammar.symbol(name).unwrap());
-//! assert_eq!(grammar.tokens("a b a"), Some(vec![a, b, a]));
-//! assert_eq!(syntax::parse(&syntax::print(&grammar), "again.gr").unwrap().0, grammar);
-//! ```
+//! A [`Grammar`] is always valid: [`Grammar::new`] and parsing a text check it. Nonterminals come first in the symbol table, the start symbol
+//! is symbol 0, and rules are grouped by parent in the order in which parents first appear.
 
+#[doc(hidden)]
 pub mod alike;
+#[doc(hidden)]
 pub mod auto;
+#[doc(hidden)]
 pub mod check;
 pub(crate) mod cycle;
+#[doc(hidden)]
 pub mod expansions;
+#[doc(hidden)]
 pub mod groups;
+#[doc(hidden)]
 pub mod lexicon;
 mod params;
+#[doc(hidden)]
 pub mod syntax;
+#[doc(hidden)]
 pub mod tree;
+#[doc(hidden)]
 pub mod unsegmented;
 
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 
+#[doc(inline)]
+pub use check::Defect;
+#[doc(hidden)]
 pub use params::{ParamId, ParamSpace, RuleId, StickId};
+#[doc(inline)]
+pub use syntax::{GrammarError, GrammarErrorKind, Position};
+#[doc(inline)]
+pub use tree::{Node, TreeError};
 
 /// The right-hand side that stands for every substring of the corpus.
 pub const SUBSTRINGS: &str = "<substrings>";
@@ -70,7 +70,20 @@ pub struct Adaptor {
     pub concentration: Option<f64>,
 }
 
-/// A checked context-free grammar with adapted nonterminals.
+/// A checked context-free grammar with adapted nonterminals, read and printed in the syntax of py-cfg.
+///
+/// ```
+/// use grammaton::Grammar;
+///
+/// // Two numbers make a plain rule, of a weight and a pseudo-count; `Word` has none, so it is adapted.
+/// let text = "1 1 Words --> Word\n1 1 Words --> Word Words\nWord --> a b\nWord --> a\n";
+/// let grammar: Grammar = text.parse()?;
+/// let adapted: Vec<&str> = grammar.adapted().map(|symbol| grammar.name(symbol)).collect();
+/// assert_eq!((adapted, grammar.rules.len()), (vec!["Word"], 4));
+/// assert_eq!(grammar.to_string().parse::<Grammar>()?, grammar);
+/// assert!("Words -> a".parse::<Grammar>().unwrap_err().to_string().starts_with("grammar:1:"));
+/// # Ok::<(), grammaton::grammar::GrammarError>(())
+/// ```
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Grammar {
     /// Names: the nonterminals first, the start symbol at 0, then the terminals.
@@ -84,6 +97,7 @@ pub struct Grammar {
 }
 
 impl Grammar {
+    #[doc(hidden)]
     /// Whether it has the symbols and rules of another one; pseudo-counts and adaptors may differ.
     pub fn has_rules_of(&self, other: &Grammar) -> bool {
         let rules = |grammar: &Grammar| -> Vec<(SymbolId, Vec<SymbolId>)> {
@@ -110,16 +124,19 @@ impl Grammar {
         (0..self.n_nonterminals).map(SymbolId).filter(|&symbol| self.is_adapted(symbol))
     }
 
+    #[doc(hidden)]
     /// The parameters of the rules, without strings.
     pub fn space(&self) -> ParamSpace {
         ParamSpace::new(self.rules.len(), [])
     }
 
+    #[doc(hidden)]
     /// The rule of that number.
     pub fn rule(&self, rule: RuleId) -> &Rule {
         &self.rules[rule.index()]
     }
 
+    #[doc(hidden)]
     /// The rules `X --> <substrings>`: X rewrites to every substring of the corpus, each with the rule's
     /// pseudo-count.
     pub fn substring_rules(&self) -> impl Iterator<Item = RuleId> + '_ {
@@ -128,6 +145,7 @@ impl Grammar {
         (0..self.rules.len() as u32).map(RuleId).filter(move |&rule| of_symbol(self.rule(rule)))
     }
 
+    #[doc(hidden)]
     /// The nonterminals that rewrite to strings of a [`crate::grammar::lexicon::Lexicon`], in symbol order: the adapted ones, and those
     /// that rewrite to substrings.
     pub fn with_strings(&self) -> impl Iterator<Item = SymbolId> + '_ {
@@ -137,6 +155,7 @@ impl Grammar {
         (0..self.n_nonterminals).map(SymbolId).filter(move |symbol| with[symbol.index()])
     }
 
+    #[doc(hidden)]
     /// Adds the symbols of a corpus to the terminals if a nonterminal rewrites to its substrings.
     pub fn with_vocabulary<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Grammar {
         if self.substring_rules().next().is_some() {

@@ -1,7 +1,9 @@
 //! The model file: what was learned, and how the sentences that it reads are written.
 //!
-//! A [`sealed`] file whose body is bincode of a [`SavedModel`], with fixed-size little-endian integers. A file that fails a check is refused
+//! A [`sealed`] file whose body is bincode of a [`Model`], with fixed-size little-endian integers. A file that fails a check is refused
 //! with the reason; the indexes of a model that passes are in range.
+
+pub mod texts;
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -24,24 +26,46 @@ use crate::models::crf::{Crf, Evidence};
 use crate::models::decode::{Decoded, Decoder};
 use crate::models::dmv::nouns;
 use crate::models::logistic_normal;
-use crate::models::{Model, Params, Trained, latent, pcfg};
+use crate::models::{Model as GrammarModel, Params, Trained, latent, pcfg};
 use crate::sealed::{self, Defect, Seal};
 use crate::work::engine::ComputeError;
+pub use texts::Entry;
 
 /// Magic and versions of `model.bin`.
 pub const SEAL: Seal = Seal { magic: *b"GRMTNMDL", oldest: 4, version: 4 };
 
-/// A model, and the format of its sentences.
+/// A trained model: it parses, can be read, and is saved to a file.
+///
+/// The probabilities of a PCFG by EM (Lari & Young 1990):
+///
+/// ```
+/// use grammaton::{Corpus, Decoder, Fit, Grammar, Method, Model};
+///
+/// let rules = ["S --> NP VP", "VP --> barks", "VP --> sees NP", "NP --> the N", "N --> dog", "N --> cat"];
+/// let grammar: Grammar = rules.map(|rule| format!("1 1 {rule}\n")).concat().parse()?;
+/// let corpus = Corpus::of_tokens("the dog barks\nthe dog sees the cat\nthe cat sees the dog\n")?;
+/// let model = Fit::new(&grammar, Method::em()).run(&corpus)?;
+/// assert!(model.grammar().contains("# 6.666667e-1 VP --> sees NP\n"));
+///
+/// let analysis = &model.parse(&corpus, Decoder::Viterbi)?[0];
+/// assert_eq!(analysis.to_string(), "(S (NP the (N dog)) (VP barks))");
+///
+/// let bytes = model.to_bytes();
+/// assert_eq!(Model::from_bytes(&bytes, "model.bin".as_ref())?, model);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, PartialEq, Debug)]
-pub struct SavedModel {
+pub struct Model {
     /// Unit of a symbol; a token if the format is [`Format::Tokens`].
     pub unit: Unit,
     /// Format of the training corpus's lines.
     pub format: Format,
     /// Changes to each line of the training corpus before its symbols were read.
     pub cleaning: Cleaning,
+    #[doc(hidden)]
     /// The model.
     pub model: Trained,
+    #[doc(hidden)]
     /// What was learned from annotated sentences, if there were such.
     pub corrections: Option<Corrections>,
 }
@@ -73,7 +97,19 @@ impl Corrections {
     }
 }
 
-/// What a model says of a sentence.
+/// What a model says of a sentence; printed, its tree, or its segments if there is no tree ([`Decoder`] has examples).
+///
+/// ```
+/// use grammaton::{Corpus, Decoder, Fit, Grammar, Method};
+///
+/// let grammar: Grammar = "1 1 S --> a\n1 1 S --> a S\n1 1 S --> b\n".parse()?;
+/// let model = Fit::new(&grammar, Method::em()).run(&Corpus::of_tokens("a b\na a\nb\na b\n")?)?;
+/// let new = Corpus::of_tokens("b\nb a\n")?;
+/// let analyses = model.parse(&new, Decoder::Viterbi)?;
+/// assert!((analyses[0].log_probability - (3.0_f64 / 7.0).ln()).abs() < 1e-9);
+/// assert_eq!((&analyses[1].tree, analyses[1].log_probability), (&None, f64::NEG_INFINITY));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, PartialEq, Debug)]
 pub struct Analysis {
     /// The ends of its segments: ascending, the last one the sentence's length.
@@ -86,7 +122,6 @@ pub struct Analysis {
     pub line: String,
 }
 
-/// The tree, or the segments if there is no tree.
 impl fmt::Display for Analysis {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.tree {
@@ -111,6 +146,11 @@ fn parse_words(model: &latent::parse::Model, corpus: &Corpus, decoder: Decoder) 
     };
     corpus.sentences.par_iter().enumerate().map(analysis).collect()
 }
+
+/// Why a corpus cannot be parsed: a sentence has too many derivations, or the decoder is for other models.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct ParseError(#[from] ComputeError);
 
 /// An error in loading a model.
 #[derive(Debug, thiserror::Error)]
@@ -142,6 +182,7 @@ pub enum ModelError {
     Broken {
         /// The file.
         path: PathBuf,
+        #[doc(hidden)]
         /// The defect.
         defect: Defect,
     },
@@ -150,6 +191,7 @@ pub enum ModelError {
     Newer {
         /// The file.
         path: PathBuf,
+        #[doc(hidden)]
         /// The defect, with the versions.
         defect: Defect,
     },
@@ -168,9 +210,10 @@ impl ModelError {
     }
 }
 
-impl SavedModel {
+impl Model {
+    #[doc(hidden)]
     /// A saved model, with format, unit and cleaning of its training corpus. Sentences of treebanks are words between spaces, as they are.
-    pub fn new(model: Trained, format: Format, unit: Unit, cleaning: Cleaning) -> SavedModel {
+    pub fn new(model: Trained, format: Format, unit: Unit, cleaning: Cleaning) -> Model {
         let (format, cleaning) = match model {
             Trained::Treebank(_) => (Format::Tokens, Cleaning::default()),
             Trained::Grammar(_) => (format, cleaning),
@@ -179,15 +222,15 @@ impl SavedModel {
             Format::Segmented => unit,
             Format::Tokens => Unit::Token,
         };
-        SavedModel { unit, format, cleaning, model, corrections: None }
+        Model { unit, format, cleaning, model, corrections: None }
     }
 
     /// The best analysis of every sentence of a corpus, in order. Symbols that the model lacks leave a sentence without one; strings that it
     /// has not learned are derived by the rules of their nonterminals.
     ///
     /// # Errors
-    /// [`ComputeError`] if a sentence has too many derivations, or the decoder is for other models.
-    pub fn parse(&self, corpus: &Corpus, decoder: Decoder) -> Result<Vec<Analysis>, ComputeError> {
+    /// [`ParseError`] if a sentence has too many derivations, or the decoder is for other models.
+    pub fn parse(&self, corpus: &Corpus, decoder: Decoder) -> Result<Vec<Analysis>, ParseError> {
         let model = match &self.model {
             Trained::Grammar(model) => model,
             Trained::Treebank(model) => return Ok(parse_words(model, corpus, decoder)),
@@ -207,17 +250,32 @@ impl SavedModel {
         Ok(decoded.into_iter().enumerate().map(analysis).collect())
     }
 
+    /// The grammar with its learned hyper-parameters, as a valid grammar file, and in comments the probability of every rule; of a treebank
+    /// its rules.
+    pub fn grammar(&self) -> String {
+        texts::grammar_text(&self.model)
+    }
+
+    /// The strings of an adapted nonterminal, or of one that rewrites to substrings, the most used first: `limit` at most. `None` if the model
+    /// has no strings of a nonterminal of that name.
+    pub fn strings(&self, nonterminal: &str, limit: usize) -> Option<Vec<Entry>> {
+        let model = self.model.of_grammar()?;
+        let mut sticks = model.lexicon.sticks.iter();
+        let at = sticks.position(|stick| model.grammar.name(stick.symbol) == nonterminal)?;
+        Some(texts::top(self, at, limit))
+    }
+
     /// The heads of tagged sentences by a dependency model, by word: from 1, and 0 for the root. `None` where the model has no tree, or lacks a
     /// tag.
     ///
     /// # Errors
-    /// [`ComputeError`] if the model is of something else.
+    /// [`ParseError`] if the model is of something else.
     pub fn heads(
         &self,
         sentences: &[Sentence],
         decoder: Decoder,
-    ) -> Result<Vec<Option<Vec<u32>>>, ComputeError> {
-        let Trained::Grammar(model) = &self.model else { return Err(ComputeError::NotDependencies) };
+    ) -> Result<Vec<Option<Vec<u32>>>, ParseError> {
+        let Trained::Grammar(model) = &self.model else { return Err(ComputeError::NotDependencies.into()) };
         let tags = nouns::tags(&model.grammar).ok_or(ComputeError::NotDependencies)?;
         let tokens = |sentence: &Sentence| {
             let number = |tag: &String| tags.iter().position(|known| known == tag).map(|at| at as u32);
@@ -233,7 +291,7 @@ impl SavedModel {
         Ok(decoded.into_iter().map(|decoded| decoded.and_then(heads)).collect())
     }
 
-    /// Writes the model to a file, which [`SavedModel::load`] reads, as `grammaton parse` does. The file is whole or is not there: it is written
+    /// Writes the model to a file, which [`Model::load`] reads, as `grammaton parse` does. The file is whole or is not there: it is written
     /// under another name and renamed.
     ///
     /// # Errors
@@ -258,22 +316,22 @@ impl SavedModel {
     }
 
     /// Loads a model from a model folder, an output folder, or a `model.bin`.
-    pub fn load(path: impl AsRef<Path>) -> Result<SavedModel, ModelError> {
+    pub fn load(path: impl AsRef<Path>) -> Result<Model, ModelError> {
         let path = path.as_ref();
         let path = [path.join("model.bin"), path.join("model/model.bin"), path.to_owned()]
             .into_iter()
             .find(|path| path.is_file())
             .ok_or_else(|| ModelError::Missing { path: path.to_owned() })?;
         let bytes = std::fs::read(&path).map_err(|source| ModelError::Read { path: path.clone(), source })?;
-        SavedModel::from_bytes(&bytes, &path)
+        Model::from_bytes(&bytes, &path)
     }
 
     /// Decodes and checks the bytes of a `model.bin`; errors name `path`.
-    pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<SavedModel, ModelError> {
-        SavedModel::open(bytes).map_err(|defect| ModelError::of(defect, path))
+    pub fn from_bytes(bytes: &[u8], path: &Path) -> Result<Model, ModelError> {
+        Model::open(bytes).map_err(|defect| ModelError::of(defect, path))
     }
 
-    fn open(bytes: &[u8]) -> Result<SavedModel, Defect> {
+    fn open(bytes: &[u8]) -> Result<Model, Defect> {
         let (_, body) = SEAL.open(bytes)?;
         let saved = sealed::decode::<Body<'_>>(body)?.read()?;
         saved.model.check().map_err(Defect::corrupt)?;
@@ -305,12 +363,12 @@ enum BodyParams<'a> {
     LogisticNormal(Cow<'a, logistic_normal::Params>),
 }
 
-impl<'a> From<&'a SavedModel> for Body<'a> {
+impl<'a> From<&'a Model> for Body<'a> {
     fn from(
-        &SavedModel { unit, format, ref model, ref cleaning, ref corrections }: &'a SavedModel,
+        &Model { unit, format, ref model, ref cleaning, ref corrections }: &'a Model,
     ) -> Body<'a> {
         let (cleaning, corrections) = (Cow::Borrowed(cleaning), Cow::Borrowed(corrections));
-        let Model { grammar, lexicon, params, segments } = match model {
+        let GrammarModel { grammar, lexicon, params, segments } = match model {
             Trained::Grammar(model) => model,
             Trained::Treebank(model) => {
                 return Body {
@@ -337,7 +395,7 @@ impl<'a> From<&'a SavedModel> for Body<'a> {
 }
 
 impl Body<'_> {
-    fn read(self) -> Result<SavedModel, Defect> {
+    fn read(self) -> Result<Model, Defect> {
         let Body { cleaning, unit, format, grammar, lexicon, params, segments, corrections } = self;
         let (cleaning, corrections) = (cleaning.into_owned(), corrections.into_owned());
         let params = match params {
@@ -350,12 +408,13 @@ impl Body<'_> {
                     return Err(Defect::corrupt("the model of a treebank has a grammar"));
                 }
                 let model = Trained::Treebank(model.into_owned());
-                return Ok(SavedModel { unit, format, cleaning, model, corrections });
+                return Ok(Model { unit, format, cleaning, model, corrections });
             }
         };
         let (grammar, lexicon) = (grammar.into_owned(), lexicon.into_owned());
-        let model = Trained::Grammar(Model { grammar, lexicon, params, segments: segments.into_owned() });
-        Ok(SavedModel { unit, format, cleaning, model, corrections })
+        let model =
+            Trained::Grammar(GrammarModel { grammar, lexicon, params, segments: segments.into_owned() });
+        Ok(Model { unit, format, cleaning, model, corrections })
     }
 }
 

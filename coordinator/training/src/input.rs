@@ -109,7 +109,7 @@ pub fn trees(path: &Path) -> Result<(String, Vec<Entry>)> {
 }
 
 /// Reads the sound trees at `path`, and says what is wrong with the others.
-pub fn sound_trees(path: &Path) -> Result<(Vec<Entry>, Vec<brackets::ReadError>)> {
+pub fn sound_trees(path: &Path) -> Result<(Vec<Entry>, Vec<brackets::TreebankError>)> {
     let name = path.display().to_string();
     Ok(brackets::read_sound(&text(path, &name, "trees")?, &name)?)
 }

@@ -133,6 +133,15 @@ impl Default for Options {
 }
 
 /// Sentences in the order of the file.
+///
+/// ```
+/// use grammaton::Corpus;
+///
+/// let corpus = Corpus::of_tokens("the dog barks\nthe dog sees the cat\n")?;
+/// assert_eq!(corpus.symbols, ["the", "dog", "barks", "sees", "cat"]);
+/// assert_eq!(corpus.sentences[0], [0, 1, 2]);
+/// # Ok::<(), grammaton::data::ReadError>(())
+/// ```
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Corpus {
     /// Distinct symbols, in order of first occurrence.
@@ -224,6 +233,7 @@ impl Corpus {
         }
     }
 
+    #[doc(hidden)]
     /// The sentences as terminals of `grammar`, in corpus order.
     ///
     /// # Errors
@@ -232,6 +242,7 @@ impl Corpus {
         self.each_tokens_for(grammar).collect()
     }
 
+    #[doc(hidden)]
     /// Each sentence as terminals of `grammar`, in corpus order, or the first of its symbols that is no terminal.
     pub fn each_tokens_for(
         &self,

@@ -9,7 +9,7 @@
 mod read;
 mod write;
 
-pub use read::{Problem, ReadError, read};
+pub use read::{Problem, SentenceError, read};
 
 use std::ops::Range;
 
@@ -27,6 +27,17 @@ pub enum Tags {
 }
 
 /// A sentence; words, tags and all other columns have the same length.
+///
+/// ```
+/// use grammaton::data::{Tags, read_sentences};
+///
+/// // A word, its tag and its head a line; or CoNLL-U.
+/// let text = "the\tDET\t2\ndog\tNOUN\t3\nbarks\tVERB\t0\n";
+/// let sentences = read_sentences(text.as_bytes(), "text", Tags::Upos)?;
+/// assert_eq!(sentences[0].tags, ["DET", "NOUN", "VERB"]);
+/// assert_eq!(sentences[0].heads, Some(vec![2, 3, 0]));
+/// # Ok::<(), grammaton::data::SentenceError>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sentence {
     /// The words.
@@ -47,9 +58,9 @@ pub struct Document {
     /// The sentences, in the order of the file.
     pub sentences: Vec<Sentence>,
     /// Why some sentences have no heads although the file gives them: these are no tree. In the order of the file.
-    pub faults: Vec<ReadError>,
+    pub faults: Vec<SentenceError>,
     /// What is wrong with the sentences that could not be read, which are not among [`Self::sentences`]. In the order of the file.
-    pub unread: Vec<ReadError>,
+    pub unread: Vec<SentenceError>,
     /// The file, decompressed.
     text: String,
     /// By sentence and word: the bytes of its head in `text`; empty, at the end of a line, where the file has no column of heads.

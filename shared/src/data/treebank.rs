@@ -28,6 +28,7 @@ pub mod rules;
 
 pub mod pcfg;
 
+use brackets::TreebankError;
 pub use rules::{Derivation, LabelId, Rhs, Rule, RuleId, Rules, RulesError, WordId};
 pub use unary::Chains;
 pub use words::{Classes, Vocabulary};
@@ -36,19 +37,55 @@ pub use words::{Classes, Vocabulary};
 pub const ROOT: &str = "ROOT";
 
 /// Trees as derivations, and all that is needed to make trees of derivations again.
+///
+/// ```
+/// use grammaton::Treebank;
+/// use grammaton::data::Classes;
+///
+/// // Function tags and traces go.
+/// let text = "( (S (NP-SBJ (NN dog)) (VP (VBZ barks))) )\n( (S (NP-SBJ (-NONE- *)) (VP (VB bark))) )\n";
+/// let treebank = Treebank::read(text, "trees", 0, Classes::Generic)?;
+/// assert_eq!(treebank.n_trees(), 2);
+/// # Ok::<(), grammaton::data::TreebankError>(())
+/// ```
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Treebank {
+    #[doc(hidden)]
     /// The rules of the trees.
     pub rules: Rules,
+    #[doc(hidden)]
     /// The words of rules, and the classes of all others.
     pub vocabulary: Vocabulary,
+    #[doc(hidden)]
     /// The unary chains before they were cut.
     pub chains: Chains,
+    #[doc(hidden)]
     /// The trees.
     pub derivations: Vec<Derivation>,
 }
 
 impl Treebank {
+    /// Reads the trees of a text in the format of the Penn Treebank, and leaves out function tags, traces and what these leave empty; words
+    /// that occur `threshold` times or less become `classes`.
+    ///
+    /// # Errors
+    /// [`TreebankError`] at the first thing that does not fit.
+    pub fn read(
+        text: &str,
+        source_name: &str,
+        threshold: u32,
+        classes: Classes,
+    ) -> Result<Treebank, TreebankError> {
+        let entries = brackets::read(text, source_name)?;
+        let trees = entries.iter().filter_map(|entry| clean::clean(entry.tree.as_ref()?));
+        Ok(Treebank::new(&trees.collect::<Vec<_>>(), threshold, classes))
+    }
+
+    /// Number of trees.
+    pub fn n_trees(&self) -> usize {
+        self.derivations.len()
+    }
+
     /// Makes a treebank of cleaned trees; words that occur `threshold` times or less become `classes`.
     pub fn new(trees: &[Tree], threshold: u32, classes: Classes) -> Treebank {
         let mut chains = Chains::default();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::in_process::SentenceLines;
-use super::{FitError, none};
+use super::{Cause, none};
 use crate::data::corpus::{Corpus, Format, Unit};
 use crate::data::dependency::Sentence;
 use crate::data::tags::families::Families;
@@ -68,7 +68,7 @@ pub trait Dataset {
         inference: &Inference,
         shard_symbols: u32,
         segments: &[String],
-    ) -> Result<ShardedData, FitError>;
+    ) -> Result<ShardedData, Cause>;
 }
 
 /// Symbols of a shard for [`cut`]: 0 stands for a single shard.
@@ -94,8 +94,8 @@ impl Dataset for Corpus {
         inference: &Inference,
         shard_symbols: u32,
         segments: &[String],
-    ) -> Result<ShardedData, FitError> {
-        let ModelSource::Grammar(grammar) = of else { return Err(FitError::Empty) };
+    ) -> Result<ShardedData, Cause> {
+        let ModelSource::Grammar(grammar) = of else { return Err(Cause::Empty) };
         let model = Model::of(
             if grammar.adapted().next().is_some() { ModelKind::Adaptor } else { ModelKind::Pcfg },
             false,
@@ -144,9 +144,9 @@ impl Dataset for Corpus {
     }
 }
 
-fn segment(grammar: &Grammar, name: &str) -> Result<SymbolId, FitError> {
+fn segment(grammar: &Grammar, name: &str) -> Result<SymbolId, Cause> {
     let symbol = grammar.symbol(name).filter(|&symbol| grammar.is_nonterminal(symbol));
-    symbol.ok_or_else(|| FitError::Segment {
+    symbol.ok_or_else(|| Cause::Segment {
         name: name.to_owned(),
         known: grammar.symbols[..grammar.n_nonterminals as usize].join(", "),
     })
@@ -159,7 +159,7 @@ impl Dataset for Treebank {
         inference: &Inference,
         shard_symbols: u32,
         _: &[String],
-    ) -> Result<ShardedData, FitError> {
+    ) -> Result<ShardedData, Cause> {
         latent::Layout::check(&self.rules, inference.subtypes)?;
         let (shards, positions) = named(cut_trees(self, symbols(shard_symbols)));
         Ok(ShardedData {
@@ -184,8 +184,8 @@ impl Dataset for [Sentence] {
         inference: &Inference,
         shard_symbols: u32,
         _: &[String],
-    ) -> Result<ShardedData, FitError> {
-        let ModelSource::Dependencies { adapted } = of else { return Err(FitError::Empty) };
+    ) -> Result<ShardedData, Cause> {
+        let ModelSource::Dependencies { adapted } = of else { return Err(Cause::Empty) };
         let tagged = Tagged::new(self);
         let model = Model::of(ModelKind::Dmv, !adapted.is_empty());
         let grammar = match model {
@@ -207,7 +207,7 @@ impl Dataset for [Sentence] {
             FamiliesSource::Ptb => Families::ptb(),
             FamiliesSource::Ud => Families::ud(),
             FamiliesSource::File(path) => {
-                let unreadable = |source| FitError::Read { path: path.clone(), source };
+                let unreadable = |source| Cause::Read { path: path.clone(), source };
                 let text = std::fs::read_to_string(path).map_err(unreadable)?;
                 Families::parse(&text, &path.display().to_string())?
             }

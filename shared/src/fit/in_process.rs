@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use super::FitError;
+use super::Cause;
 use crate::grammar::ParamId;
 use crate::methods::{Basis, Data};
 use crate::prepare::{ShardSet, Workers};
@@ -94,7 +94,7 @@ impl InProcess {
 }
 
 impl Workers for InProcess {
-    type Error = FitError;
+    type Error = Cause;
     type Params = Arc<Vec<ParamId>>;
 
     fn compute(
@@ -102,8 +102,8 @@ impl Workers for InProcess {
         language: &Language,
         on: ShardSet<'_>,
         work: Work,
-        each: &mut dyn FnMut(usize, Answer) -> Result<(), FitError>,
-    ) -> Result<(), FitError> {
+        each: &mut dyn FnMut(usize, Answer) -> Result<(), Cause>,
+    ) -> Result<(), Cause> {
         let shards: Vec<Named<Shard>> = match on {
             ShardSet::Sentences => self.shards.clone(),
             ShardSet::SomeSentences(numbers) => {
@@ -122,15 +122,15 @@ impl Workers for InProcess {
         self.each(&shards, task, |&(at, _), answer| each(at, answer?))
     }
 
-    fn keep(&self, params: Vec<ParamId>) -> Result<Arc<Vec<ParamId>>, FitError> {
+    fn keep(&self, params: Vec<ParamId>) -> Result<Arc<Vec<ParamId>>, Cause> {
         Ok(Arc::new(params))
     }
 
-    fn accept(&self, unparsable: &[(usize, u32)]) -> Result<(), FitError> {
+    fn accept(&self, unparsable: &[(usize, u32)]) -> Result<(), Cause> {
         let Some(&(shard, item)) = unparsable.first() else { return Ok(()) };
         let SentenceLines { source_name, lines } = &self.sentence_lines;
         let line = lines.get(shard).and_then(|lines| lines.get(item as usize)).copied().unwrap_or_default();
-        Err(FitError::Underivable { source_name: source_name.clone(), line })
+        Err(Cause::Underivable { source_name: source_name.clone(), line })
     }
 
     fn folder(&self) -> &Path {

@@ -223,6 +223,7 @@ pub enum Place {
 }
 
 impl Defect {
+    #[doc(hidden)]
     /// Returns the part of the grammar that is wrong.
     pub fn place(&self) -> Place {
         match *self {

@@ -250,12 +250,19 @@ impl fmt::Display for NoticeKind {
     }
 }
 
-/// Reads a grammar in py-cfg's syntax ([`parse`]).
+/// Reads a grammar in py-cfg's syntax.
 impl FromStr for Grammar {
     type Err = GrammarError;
 
     fn from_str(text: &str) -> Result<Grammar, GrammarError> {
         Ok(parse(text, "grammar")?.0)
+    }
+}
+
+/// The grammar in py-cfg's syntax.
+impl fmt::Display for Grammar {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&print(self))
     }
 }
 

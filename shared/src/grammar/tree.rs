@@ -16,7 +16,17 @@ pub struct Node {
     pub n_children: u32,
 }
 
-/// A labelled, ordered tree.
+/// A labelled, ordered tree, printed and read in brackets.
+///
+/// ```
+/// use grammaton::Tree;
+///
+/// let tree = Tree::parse("(S (Word t h e) (Word d o g))")?;
+/// assert_eq!(tree.terminals().collect::<String>(), "thedog");
+/// assert_eq!(tree.segment_ends(|label| label == "Word"), [3, 6]);
+/// assert_eq!(tree.to_string(), "(S (Word t h e) (Word d o g))");
+/// # Ok::<(), grammaton::grammar::TreeError>(())
+/// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tree {
     nodes: Vec<Node>,

@@ -68,7 +68,19 @@ pub struct Decode {
     pub open: bool,
 }
 
-/// How the best analysis is chosen (Cohen, Blei & Smith 2010, §3.4).
+/// How the best analysis is chosen (Cohen, Blei & Smith 2010, §3.4). With latent annotations all but [`Decoder::Viterbi`] give the tree of
+/// the highest product of expected rule counts (max-rule; Petrov & Klein 2007).
+///
+/// ```
+/// use grammaton::{Corpus, Decoder, Fit, Grammar, Method};
+///
+/// let grammar: Grammar = "1 1 S --> Word\n1 1 S --> Word S\nWord --> a\nWord --> a b\n".parse()?;
+/// let corpus = Corpus::of_tokens("a b a\na a b\n")?;
+/// let model = Fit::new(&grammar, Method::vb()).run(&corpus)?;
+/// assert_eq!(model.parse(&corpus, Decoder::Viterbi)?[0].to_string(), "(S (Word a b) (S (Word a)))");
+/// assert_eq!(model.parse(&corpus, Decoder::Mbr)?[0].to_string(), "a b | a");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decoder {
@@ -78,8 +90,8 @@ pub enum Decoder {
     Mbr,
     /// The tree with the highest expected number of correct constituents (Goodman 1996), string by string.
     MbrTree,
-    /// The dependency tree with the highest expected number of words with the right head, of a dependency grammar
-    /// ([`crate::models::dmv`]) alone.
+    /// The dependency tree with the highest expected number of words with the right head, of a dependency model
+    /// alone.
     MbrArcs,
 }
 

@@ -129,7 +129,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::fit::FitError;
+    use crate::fit::Cause;
     use crate::fit::in_process::InProcess;
     use crate::grammar::ParamId;
     use crate::grammar::syntax;
@@ -186,7 +186,7 @@ mod tests {
     }
 
     impl Workers for Counting {
-        type Error = FitError;
+        type Error = Cause;
         type Params = Arc<Vec<ParamId>>;
 
         fn compute(
@@ -194,18 +194,18 @@ mod tests {
             language: &Language,
             on: ShardSet<'_>,
             work: Work,
-            each: &mut dyn FnMut(usize, Answer) -> Result<(), FitError>,
-        ) -> Result<(), FitError> {
+            each: &mut dyn FnMut(usize, Answer) -> Result<(), Cause>,
+        ) -> Result<(), Cause> {
             self.passes.set(self.passes.get() + 1);
             self.inner.compute(language, on, work, each)
         }
 
-        fn keep(&self, params: Vec<ParamId>) -> Result<Self::Params, FitError> {
+        fn keep(&self, params: Vec<ParamId>) -> Result<Self::Params, Cause> {
             self.inner.keep(params)
         }
 
         /// Some of the sentences have no derivation, and are left out.
-        fn accept(&self, _: &[(usize, u32)]) -> Result<(), FitError> {
+        fn accept(&self, _: &[(usize, u32)]) -> Result<(), Cause> {
             Ok(())
         }
 

@@ -71,7 +71,15 @@ const COMPONENTS: Need =
     Need { text: "`components`", holds: |_, inference| !inference.components.is_empty() };
 
 crate::table! {
-    /// `[inference]`: the method of training and its settings.
+    /// A method of training and its settings, as in the table `[inference]` of a job file. Settings that the method or the model does not
+    /// have are ignored.
+    ///
+    /// ```
+    /// use grammaton::{Inference, Method};
+    ///
+    /// let settings = Inference { truncation: 200, tolerance: Some(1e-4), ..Method::vb() };
+    /// assert_eq!((settings.method, settings.seed), (Method::Vb, 1));
+    /// ```
     Inference = "inference";
 
     /// The method of inference.
@@ -312,12 +320,14 @@ pub struct SettingError {
 pub const MAX_ROUNDS: usize = 1_000_000;
 
 impl Inference {
+    #[doc(hidden)]
     /// Refuses numbers out of their range, and settings that do not go with the model or with each other.
     pub fn check(&self, model: Model) -> Result<(), SettingError> {
         self.check_ranges()?;
         self.check_method(model)
     }
 
+    #[doc(hidden)]
     /// Refuses numbers out of their range.
     pub fn check_ranges(&self) -> Result<(), SettingError> {
         let values = serde_json::to_value(self).unwrap_or_default();
@@ -334,6 +344,7 @@ impl Inference {
         Ok(())
     }
 
+    #[doc(hidden)]
     /// Refuses settings that do not go with the model or with each other.
     pub fn check_method(&self, model: Model) -> Result<(), SettingError> {
         let holds = |key: &'static str, holds: bool, found: &dyn fmt::Display, expected: &str| {
@@ -383,6 +394,7 @@ impl Inference {
         holds("mixture", suits, &"some", "[], unless there are inference.components")
     }
 
+    #[doc(hidden)]
     /// The harmonic start.
     pub fn harmonic(&self) -> Harmonic {
         let [no_child, has_child] = self.harmonic_stop;
@@ -398,6 +410,7 @@ impl Inference {
         }
     }
 
+    #[doc(hidden)]
     /// The components and the constraints on their weights, if there are any.
     pub fn constrained(&self) -> Result<Option<Constrained>, MixtureError> {
         if self.components.is_empty() {
@@ -432,6 +445,7 @@ pub enum Start {
 }
 
 impl Start {
+    #[doc(hidden)]
     /// All starts.
     pub fn all() -> impl Iterator<Item = Start> {
         [
@@ -446,6 +460,7 @@ impl Start {
         .into_iter()
     }
 
+    #[doc(hidden)]
     /// Name in a job file.
     pub fn name(self) -> &'static str {
         match self {
@@ -459,11 +474,13 @@ impl Start {
         }
     }
 
+    #[doc(hidden)]
     /// Whether it reads trees or a model from `start_from`.
     pub fn is_given(self) -> bool {
         matches!(self, Start::Trees | Start::Model)
     }
 
+    #[doc(hidden)]
     /// Whether a model with that estimator can start so.
     pub fn suits(self, model: Model, estimator: Estimator) -> bool {
         let of_rules = matches!(model, Model::Pcfg | Model::Dmv);
@@ -555,6 +572,7 @@ pub enum FamiliesSource {
 }
 
 impl FamiliesSource {
+    #[doc(hidden)]
     /// Whether a text is a keyword and not a file.
     pub fn is_word(text: &str) -> bool {
         !matches!(FamiliesSource::from(text), FamiliesSource::File(_))

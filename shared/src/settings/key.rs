@@ -35,6 +35,7 @@ macro_rules! table {
         }
 
         impl $name {
+            #[doc(hidden)]
             /// Its keys, in the order of the reference.
             pub fn keys() -> Vec<$crate::settings::key::Key> {
                 vec![ $( $rules.named($table, stringify!($key), &[$($help),+], $crate::settings::key::values_of::<$type>()), )+ ]

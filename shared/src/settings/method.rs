@@ -22,7 +22,16 @@ pub enum ModelKind {
     Dmv,
 }
 
-/// Methods of inference.
+/// Methods of training.
+///
+/// A method alone stands for its default settings; [`Method::em`] and its like return those, to be changed.
+///
+/// ```
+/// use grammaton::{Inference, Method};
+///
+/// assert_eq!(Inference::from(Method::Gibbs), Inference { method: Method::Gibbs, ..Inference::default() });
+/// assert_eq!(Inference { max_rounds: 10, ..Method::em() }.method, Method::Em);
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
@@ -58,6 +67,7 @@ impl Method {
         matches!(self, Method::Svb | Method::Oem)
     }
 
+    #[doc(hidden)]
     /// Name of the objective that it reports after each round.
     pub fn objective(self, kind: ModelKind) -> &'static str {
         match self {

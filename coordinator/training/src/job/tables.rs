@@ -13,7 +13,7 @@ use grammaton::data::treebank::Classes;
 use grammaton::grammar::auto::Auto;
 use grammaton::models::Trained;
 use grammaton::models::decode::Decoder;
-use grammaton::saved::SavedModel;
+use grammaton::saved::Model as SavedModel;
 use grammaton::settings::key::{Need, Rules};
 use grammaton::settings::method::*;
 use grammaton::table;

@@ -251,6 +251,7 @@ impl Layout {
         matches!(self.column, Column::Name(_))
     }
 
+    #[doc(hidden)]
     /// The layout with the number of its column in place of the name, by the first line.
     ///
     /// # Errors
@@ -264,6 +265,7 @@ impl Layout {
         }
     }
 
+    #[doc(hidden)]
     /// The sentence of a line; `None` for lines without one, such as comments of a transcript.
     ///
     /// # Errors

@@ -299,7 +299,7 @@ impl fmt::Display for Notice {
 }
 
 impl Corpus {
-    /// Reads the file at `path`, which [`Stream::new`] decodes.
+    /// Reads the file at `path`, plain or compressed, with notices of what may not be meant.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -330,7 +330,16 @@ impl Corpus {
         Ok(Corpus::whole(Reader::of(stream, &source_name, &options))?.0)
     }
 
-    /// Reads a corpus, which [`Stream::new`] decodes; `source_name` is what messages call it.
+    /// Reads sentences of tokens: one a line, its tokens between spaces.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub fn of_tokens(text: &str) -> Result<Corpus, ReadError> {
+        let options = Options { format: Format::Tokens, ..Options::default() };
+        Ok(Corpus::read(text.as_bytes(), "text", &options)?.0)
+    }
+
+    /// Reads a corpus, plain or compressed, with notices of what may not be meant; `source_name` is what messages call it.
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -343,6 +352,7 @@ impl Corpus {
         Ok((corpus, end.notices))
     }
 
+    #[doc(hidden)]
     /// All that `reader` has.
     ///
     /// # Errors

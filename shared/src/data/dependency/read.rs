@@ -19,7 +19,7 @@ const UNIVERSAL_PUNCTUATION: &str = "PUNCT";
 /// Error in a file of sentences: its place and kind.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{source_name}:{line}: {problem}")]
-pub struct ReadError {
+pub struct SentenceError {
     /// Name of the file.
     pub source_name: String,
     /// Line, from 1.
@@ -100,11 +100,11 @@ enum Format {
     Plain,
 }
 
-/// Reads all sentences of a file, which is decoded as [`whole`] does; `source_name` is what messages call them, `tags` those that are wanted of CoNLL-U.
+/// Reads all sentences of a file, plain or compressed; `source_name` is what messages call it, `tags` is the column of tags in CoNLL-U.
 ///
 /// # Errors
-/// [`ReadError`] at the first thing that does not fit, heads that are no tree among them; no sentences are an error as well.
-pub fn read(bytes: &[u8], source_name: &str, tags: Tags) -> Result<Vec<Sentence>, ReadError> {
+/// [`SentenceError`] at the first thing that does not fit, heads that are no tree among them; no sentences are an error as well.
+pub fn read(bytes: &[u8], source_name: &str, tags: Tags) -> Result<Vec<Sentence>, SentenceError> {
     Ok(Document::read(bytes, source_name, tags)?.complete()?.with_sound_heads()?.sentences)
 }
 
@@ -113,9 +113,9 @@ impl Document {
     /// [`Document::unread`].
     ///
     /// # Errors
-    /// [`ReadError`] if the file is no text, or no sentence can be read.
-    pub fn read(bytes: &[u8], source_name: &str, tags: Tags) -> Result<Document, ReadError> {
-        let error = |line, problem| ReadError { source_name: source_name.to_owned(), line, problem };
+    /// [`SentenceError`] if the file is no text, or no sentence can be read.
+    pub fn read(bytes: &[u8], source_name: &str, tags: Tags) -> Result<Document, SentenceError> {
+        let error = |line, problem| SentenceError { source_name: source_name.to_owned(), line, problem };
         let text = whole(bytes, source_name).map_err(|(line, fault)| error(line, fault.into()))?;
         let format = format(lines(&text).map(|(_, text)| text));
         let format = format.ok_or_else(|| error(1, Problem::NoSentences))?;
@@ -163,7 +163,7 @@ impl Document {
     ///
     /// # Errors
     /// The first fault of a sentence.
-    pub fn complete(self) -> Result<Document, ReadError> {
+    pub fn complete(self) -> Result<Document, SentenceError> {
         match self.unread.first() {
             Some(fault) => Err(fault.clone()),
             None => Ok(self),
@@ -174,7 +174,7 @@ impl Document {
     ///
     /// # Errors
     /// The first fault of heads.
-    pub fn with_sound_heads(self) -> Result<Document, ReadError> {
+    pub fn with_sound_heads(self) -> Result<Document, SentenceError> {
         match self.faults.first() {
             Some(fault) => Err(fault.clone()),
             None => Ok(self),

@@ -27,7 +27,7 @@ pub struct Entry {
 /// Error in a text of trees: its place and kind.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{source_name}:{line}:{column}: found {found}, expected {expected}")]
-pub struct ReadError {
+pub struct TreebankError {
     /// Name of the file.
     pub source_name: String,
     /// Line, from 1.
@@ -60,8 +60,8 @@ const NO_WORD: &str = "a word or `(`";
 /// Reads all trees of a text; `source_name` is what messages call it.
 ///
 /// # Errors
-/// [`ReadError`] at the first thing that does not fit.
-pub fn read(text: &str, source_name: &str) -> Result<Vec<Entry>, ReadError> {
+/// [`TreebankError`] at the first thing that does not fit.
+pub fn read(text: &str, source_name: &str) -> Result<Vec<Entry>, TreebankError> {
     let (entries, faults) = read_sound(text, source_name)?;
     match faults.into_iter().next() {
         Some(fault) => Err(fault),
@@ -73,9 +73,9 @@ pub fn read(text: &str, source_name: &str) -> Result<Vec<Entry>, ReadError> {
 /// match.
 ///
 /// # Errors
-/// [`ReadError`] if the last tree has no end, since it may hold trees that follow.
-pub fn read_sound(text: &str, source_name: &str) -> Result<(Vec<Entry>, Vec<ReadError>), ReadError> {
-    let error = |Fault(Place { line, column }, found, expected): Fault| ReadError {
+/// [`TreebankError`] if the last tree has no end, since it may hold trees that follow.
+pub fn read_sound(text: &str, source_name: &str) -> Result<(Vec<Entry>, Vec<TreebankError>), TreebankError> {
+    let error = |Fault(Place { line, column }, found, expected): Fault| TreebankError {
         source_name: source_name.to_owned(),
         line,
         column,

@@ -95,6 +95,7 @@ impl Component {
         })
     }
 
+    #[doc(hidden)]
     /// Returns the constraint over a tag set.
     ///
     /// # Errors
