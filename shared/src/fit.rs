@@ -20,11 +20,10 @@ use crate::grammar::Grammar;
 use crate::grammar::lexicon::Lexicon;
 use crate::grammar::tree::Tree;
 use crate::methods::{self, Basis, GivenTrees, RunStart};
-use crate::models::decode::{Decode, Decoder};
 use crate::models::{Model as GrammarModel, Params, Trained};
 use crate::num::Noise;
-use crate::prepare::candidates::{Choice, no_strings};
-use crate::prepare::{self, Prepared, ShardSet, Workers};
+use crate::prepare::candidates::Choice;
+use crate::prepare::{self, Prepared};
 use crate::saved::Model;
 use crate::settings::inference::Start;
 use crate::settings::{Inference, Method};
@@ -32,7 +31,7 @@ use crate::train::round::Step;
 use crate::train::trainer::Collect;
 use crate::work::engine::MEMORY;
 use crate::work::shard::{DEFAULT_SHARD_SYMBOLS, Shard};
-use crate::work::task::{Answer, Language, Lengths, Named, Work};
+use crate::work::task::{Language, Named};
 pub use dataset::Dataset;
 use dataset::{ModelSource, ShardedData, Strings};
 pub(crate) use error::Cause;
@@ -377,21 +376,7 @@ fn prepared(workers: &InProcess, ready: &ShardedData, inference: &Inference) -> 
         Strings::Known(lexicon) => prepare::with_strings(workers, grammar, lexicon)?,
         Strings::Candidates => prepare::choose(workers, grammar, &Choice { truncation, rho, max_length })?,
         Strings::Tables => {
-            let lexicon = Named::new(no_strings(&grammar.value));
-            let language = Language { grammar: grammar.clone(), lexicon };
-            let mut unparsable = Vec::new();
-            workers.compute(
-                &language,
-                ShardSet::Sentences,
-                Work::Candidates(Lengths::CHAINS),
-                &mut |shard, answer| {
-                    if let Answer::Candidates(found) = answer {
-                        unparsable.extend(found.unparsable.into_iter().map(|item| (shard, item)));
-                    }
-                    Ok(())
-                },
-            )?;
-            workers.accept(&unparsable)?;
+            let language = prepare::with_tables(workers, grammar)?;
             let params = (0..language.n_params() as u32).map(crate::grammar::ParamId).collect();
             return Ok(Shards::alike(Basis::Language(language), ready.shards.clone(), params));
         }
@@ -407,40 +392,17 @@ fn prepared(workers: &InProcess, ready: &ShardedData, inference: &Inference) -> 
     Ok(shards)
 }
 
-/// The most probable tree of every sentence, as often as it occurs, by shard.
+/// The most probable trees of all sentences, by shard.
 fn most_probable_trees(
     workers: &InProcess,
     model: &GrammarModel,
     shards: &[Named<Shard>],
 ) -> Result<Vec<Arc<Vec<String>>>, Cause> {
-    let with = Decode {
-        weights: model.decoding_weights(),
-        segments: Vec::new(),
-        decoders: vec![Decoder::Viterbi],
-        trees: true,
-        open: true,
-    };
-    let language =
-        Language { grammar: Named::new(model.grammar.clone()), lexicon: Named::new(model.lexicon.clone()) };
-    let mut by_shard = Vec::new();
-    let work = Work::Decode(Named::new(with));
-    workers.compute(&language, ShardSet::Sentences, work, &mut |at, answer| {
-        let (Shard::Sentences(sentences), Answer::Decoded(decoded)) = (&*shards[at].value, answer) else {
-            return Ok(());
-        };
-        let mut trees = Vec::new();
-        for (sentence, decoded) in sentences.iter().zip(decoded) {
-            if decoded.log_z == f64::NEG_INFINITY {
-                let expected = "a model that has a tree for every sentence".to_owned();
-                return Err(Cause::StartFrom { expected });
-            }
-            let tree = decoded.trees.into_iter().next().unwrap_or_default();
-            trees.extend(std::iter::repeat_n(tree, sentence.multiplicity as usize));
-        }
-        by_shard.push(Arc::new(trees));
-        Ok(())
-    })?;
-    Ok(by_shard)
+    let found = prepare::most_probable_trees(workers, model, |at| Ok(shards[at].value.clone()))?;
+    if found.without > 0 {
+        return Err(Cause::StartFrom { expected: "a model that has a tree for every sentence".to_owned() });
+    }
+    Ok(found.by_shard)
 }
 
 impl ShardedData {

@@ -15,13 +15,16 @@ mod shuffle;
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::grammar::lexicon::{Lexicon, StickStrings};
 use crate::grammar::{Grammar, ParamId, SymbolId};
-use crate::work::shard::DEFAULT_SHARD_SYMBOLS;
-use crate::work::task::{Answer, Index, Language, Named, Work};
+use crate::models::Model;
+use crate::models::decode::{Decode, Decoder};
+use crate::work::shard::{DEFAULT_SHARD_SYMBOLS, Shard};
+use crate::work::task::{Answer, Index, Language, Lengths, Named, Work};
 use candidates::Choice;
 
 /// Those that hold the sentences, in shards, and compute.
@@ -182,6 +185,74 @@ pub fn with_strings<W: Workers>(
     workers.accept(&unparsable_items(&of_sentences))?;
     let chosen = Chosen { lexicon: strings.clone(), ..Chosen::default() };
     Ok(prepared(chosen, language, of_sentences, Vec::new(), Vec::new()))
+}
+
+/// The grammar without strings, for chains, whose strings are those of their tables. Every sentence must have a derivation.
+pub fn with_tables<W: Workers>(workers: &W, grammar: &Named<Grammar>) -> Result<Language, W::Error> {
+    let lexicon = Named::new(candidates::no_strings(&grammar.value));
+    let language = Language { grammar: grammar.clone(), lexicon };
+    workers.accept(&without_forest(workers, &language, Work::Candidates(Lengths::CHAINS))?)?;
+    Ok(language)
+}
+
+/// Sentences without a forest, by shard and position there; found by indexes, or by candidate strings.
+pub fn without_forest<W: Workers>(
+    workers: &W,
+    language: &Language,
+    work: Work,
+) -> Result<Vec<(usize, u32)>, W::Error> {
+    let mut found = Vec::new();
+    workers.compute(language, ShardSet::Sentences, work, &mut |shard, answer| {
+        let unparsable = match answer {
+            Answer::Candidates(candidates) => candidates.unparsable,
+            Answer::Index(index) => index.unparsable,
+            _ => Vec::new(),
+        };
+        found.extend(unparsable.into_iter().map(|item| (shard, item)));
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Trees of all sentences, for chains to start from.
+#[derive(Default)]
+pub struct MostProbable {
+    /// By shard, the tree of every sentence, as often as the sentence occurs.
+    pub by_shard: Vec<Arc<Vec<String>>>,
+    /// Number of distinct sentences without a tree.
+    pub without: usize,
+}
+
+/// The most probable trees of all sentences by a model of the grammar; `shard` returns the sentences of a shard.
+pub fn most_probable_trees<W: Workers>(
+    workers: &W,
+    model: &Model,
+    shard: impl Fn(usize) -> Result<Arc<Shard>, W::Error>,
+) -> Result<MostProbable, W::Error> {
+    let with = Decode {
+        weights: model.decoding_weights(),
+        segments: Vec::new(),
+        decoders: vec![Decoder::Viterbi],
+        trees: true,
+        open: true,
+    };
+    let (grammar, lexicon) = (Named::new(model.grammar.clone()), Named::new(model.lexicon.clone()));
+    let mut found = MostProbable::default();
+    let work = Work::Decode(Named::new(with));
+    workers.compute(&Language { grammar, lexicon }, ShardSet::Sentences, work, &mut |at, answer| {
+        let (Shard::Sentences(sentences), Answer::Decoded(decoded)) = (&*shard(at)?, answer) else {
+            return Ok(());
+        };
+        let mut trees = Vec::new();
+        for (sentence, decoded) in sentences.iter().zip(decoded) {
+            found.without += usize::from(decoded.log_z == f64::NEG_INFINITY);
+            let tree = decoded.trees.into_iter().next().unwrap_or_default();
+            trees.extend(std::iter::repeat_n(tree, sentence.multiplicity as usize));
+        }
+        found.by_shard.push(Arc::new(trees));
+        Ok(())
+    })?;
+    Ok(found)
 }
 
 fn prepared<P>(

@@ -9,11 +9,11 @@ use grammaton::data::treebank::Treebank;
 use grammaton::forest::binary::Adapted;
 use grammaton::forest::build::Builder;
 use grammaton::forest::{Prepared as PreparedGrammar, TooAmbiguous};
-use grammaton::grammar::lexicon::Lexicon;
 use grammaton::grammar::{Grammar, ParamId};
 use grammaton::methods::Basis;
+use grammaton::models::Model;
 use grammaton::prepare::candidates::{Choice, no_strings};
-use grammaton::prepare::{self, Chosen, Prepared, ShardSet, Workers};
+use grammaton::prepare::{self, Chosen, MostProbable, Prepared, ShardSet, Workers};
 use grammaton::work::shard::Shard;
 use grammaton::work::task::{Answer, Language, Lengths, Named, Work};
 
@@ -60,7 +60,7 @@ pub fn plan(
             let chosen = match before {
                 Some(chosen) => chosen,
                 None => {
-                    on_fleet.accept(&items_without_forest(fleet, input, &sentences)?)?;
+                    prepare::with_tables(&on_fleet, grammar)?;
                     Chosen { lexicon: no_strings(&grammar.value), ..Chosen::default() }
                 }
             };
@@ -109,6 +109,7 @@ impl Workers for OnFleet<'_> {
         let stage = match work {
             Work::Candidates(_) => Stage::Candidates,
             Work::Cover => Stage::Cover,
+            Work::Decode(_) => Stage::Decode,
             _ => Stage::Index,
         };
         plan::map(self.fleet, stage, OnShards { language: language.clone(), shards, work }, each)?;
@@ -201,18 +202,15 @@ fn items_without_forest(fleet: &dyn Map, input: &Input, sentences: &Sentences) -
         StringSource::Candidates => without_strings(Lengths::NONE),
         StringSource::Tables => without_strings(Lengths::CHAINS),
     };
-    let stage = if matches!(work, Work::Index) { Stage::Index } else { Stage::Candidates };
-    let mut found = Vec::new();
-    plan::map(fleet, stage, sentences.tasks(&Named::new(lexicon), work), |shard, answer| {
-        let unparsable = match answer {
-            Answer::Candidates(candidates) => candidates.unparsable,
-            Answer::Index(index) => index.unparsable,
-            _ => Vec::new(),
-        };
-        found.extend(unparsable.into_iter().map(|item| (shard, item)));
-        Ok(())
-    })?;
-    Ok(found)
+    let language = Language { grammar: sentences.grammar.clone(), lexicon: Named::new(lexicon) };
+    prepare::without_forest(&OnFleet { fleet, input, sentences }, &language, work)
+}
+
+/// The most probable trees of all sentences by a model.
+pub fn most_probable_trees(fleet: &dyn Map, input: &Input, model: &Model) -> Result<MostProbable> {
+    let Items::Sentences(sentences) = &Items::new(input) else { return Ok(MostProbable::default()) };
+    let shard = |at: usize| sentences.shards[at].value();
+    prepare::most_probable_trees(&OnFleet { fleet, input, sentences }, model, shard)
 }
 
 /// Training data of a job, named by its content.
@@ -254,13 +252,6 @@ pub struct Sentences {
     pub grammar: Named<Grammar>,
     /// The sentences.
     pub shards: Vec<Stored<Shard>>,
-}
-
-impl Sentences {
-    fn tasks(&self, lexicon: &Named<Lexicon>, work: Work) -> OnShards {
-        let language = Language { grammar: self.grammar.clone(), lexicon: lexicon.clone() };
-        OnShards { language, shards: self.shards.clone(), work }
-    }
 }
 
 /// The plan of shards that all have the same parameters.

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow, ensure};
-use fleet::{Map, Stage};
+use fleet::Map;
+use grammaton::methods::GivenTrees;
 use grammaton::models::Params;
-use grammaton::models::decode::{Decode, Decoder};
 use grammaton::models::pcfg::trees;
-use grammaton::work::shard::Shard;
-use grammaton::work::task::{Answer, Language, Named, Work};
+use grammaton::prepare::MostProbable;
+use grammaton::work::task::Language;
 
 use super::input::{Given, Input, StringSource};
-use super::plan::{self, OnShards, Plan};
-use grammaton::methods::GivenTrees;
+use super::plan::Plan;
+use super::prepare;
 
 /// The trees that are given; or what a given model has counted, with `chains` the trees that it finds most probable.
 pub fn given(input: &Input, plan: &Plan, fleet: &dyn Map, given: &Given, chains: bool) -> Result<GivenTrees> {
@@ -51,36 +51,7 @@ pub fn given(input: &Input, plan: &Plan, fleet: &dyn Map, given: &Given, chains:
                 );
                 return Ok(GivenTrees { counts, by_shard: Vec::new() });
             }
-            let with = Named::new(Decode {
-                weights: model.decoding_weights(),
-                segments: Vec::new(),
-                decoders: vec![Decoder::Viterbi],
-                trees: true,
-                open: true,
-            });
-            let language = Language {
-                grammar: Named::new(model.grammar.clone()),
-                lexicon: Named::new(model.lexicon.clone()),
-            };
-            let shards: Vec<_> = plan.shards.iter().map(|shard| shard.shard.clone()).collect();
-            let mut by_shard: Vec<Arc<Vec<String>>> = Vec::new();
-            let mut without = 0;
-            let tasks = OnShards { language, shards, work: Work::Decode(with) };
-            plan::map(fleet, Stage::Decode, tasks, |at, answer| {
-                let (Shard::Sentences(sentences), Answer::Decoded(decoded)) =
-                    (&*plan.shards[at].shard.value()?, answer)
-                else {
-                    return Ok(());
-                };
-                let mut trees = Vec::new();
-                for (sentence, decoded) in sentences.iter().zip(decoded) {
-                    without += usize::from(decoded.log_z == f64::NEG_INFINITY);
-                    let tree = decoded.trees.into_iter().next().unwrap_or_default();
-                    trees.extend(std::iter::repeat_n(tree, sentence.multiplicity as usize));
-                }
-                by_shard.push(Arc::new(trees));
-                Ok(())
-            })?;
+            let MostProbable { by_shard, without } = prepare::most_probable_trees(fleet, input, model)?;
             ensure!(
                 without == 0,
                 "inference.start_from: the model has no tree for {without} sentences; start from a model of this corpus"
