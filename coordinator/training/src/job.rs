@@ -310,7 +310,7 @@ impl Job {
             let mut point = Job { output: job.output.clone(), ..Job::deserialize(root.clone())? };
             let (name, settings) = (sweep::name(&choice), sweep::settings(&choice));
             point.points.push(Point { name, voter: None, settings, inference: point.inference.clone() });
-            point.check_ranges(&keys, &root)?;
+            point.check_ranges(&root)?;
             point.check(&root)?;
             let varies =
                 |key: &&Key| choice.iter().any(|(name, _)| key.table == "inference" && *name == key.name);

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde::de::Deserializer;
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::key::{Need, Rules, exact};
+use super::key::{Need, OutOfRange, Rules};
 use super::method::*;
 use crate::models::dmv::constraint::Component;
 use crate::models::dmv::harmonic::{Harmonic, Stops};
@@ -330,18 +330,10 @@ impl Inference {
     #[doc(hidden)]
     /// Refuses numbers out of their range.
     pub fn check_ranges(&self) -> Result<(), SettingError> {
-        let values = serde_json::to_value(self).unwrap_or_default();
-        for key in Inference::keys() {
-            let (Some(range), Some(value)) = (key.range, values.get(key.name)) else { continue };
-            let numbers = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
-            let outside =
-                numbers.iter().filter_map(serde_json::Value::as_f64).find(|&found| !range.contains(found));
-            if let Some(found) = outside {
-                let (found, expected) = (exact(found), range.to_string());
-                return Err(SettingError { key: key.name, found, expected });
-            }
+        match self.out_of_range() {
+            Some(OutOfRange { key, found, expected }) => Err(SettingError { key: key.name, found, expected }),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     #[doc(hidden)]

@@ -3,6 +3,7 @@
 //! The tables (`tables.rs`) declare each key once. Parsing, checks, the written `job.toml`, `docs/JOB.md` and the tests that set every
 //! key for every method are derived from that declaration.
 
+use std::any::Any;
 use std::fmt;
 use std::ops::Bound;
 
@@ -39,6 +40,12 @@ macro_rules! table {
             /// Its keys, in the order of the reference.
             pub fn keys() -> Vec<$crate::settings::key::Key> {
                 vec![ $( $rules.named($table, stringify!($key), &[$($help),+], $crate::settings::key::values_of::<$type>()), )+ ]
+            }
+
+            #[doc(hidden)]
+            /// The first key with a number outside its range.
+            pub fn out_of_range(&self) -> Option<$crate::settings::key::OutOfRange> {
+                $crate::settings::key::out_of_range($name::keys(), &[ $( &self.$key, )+ ])
             }
         }
     };
@@ -127,6 +134,38 @@ impl fmt::Display for Range {
             _ => write!(out, "any number"),
         }
     }
+}
+
+/// A number outside the range of its key.
+pub struct OutOfRange {
+    /// The key.
+    pub key: Key,
+    /// The number.
+    pub found: String,
+    /// The range.
+    pub expected: String,
+}
+
+/// The first of some keys whose value, at the same position in `values`, is or lists a number outside its range.
+pub fn out_of_range(keys: Vec<Key>, values: &[&dyn Any]) -> Option<OutOfRange> {
+    keys.into_iter().zip(values).find_map(|(key, &value)| {
+        let range = key.range?;
+        let outside = numbers(value).into_iter().find(|&number| !range.contains(number))?;
+        Some(OutOfRange { key, found: exact(outside), expected: range.to_string() })
+    })
+}
+
+/// The numbers of a value that is a number, a pair of numbers or an optional number; none of others.
+fn numbers(value: &dyn Any) -> Vec<f64> {
+    if let Some(pair) = value.downcast_ref::<[f64; 2]>() {
+        return pair.to_vec();
+    }
+    let number = value.downcast_ref::<f64>().copied();
+    let number = number.or_else(|| *value.downcast_ref::<Option<f64>>()?);
+    let number = number.or_else(|| value.downcast_ref::<u32>().map(|&number| f64::from(number)));
+    let number = number.or_else(|| value.downcast_ref::<u64>().map(|&number| number as f64));
+    let number = number.or_else(|| value.downcast_ref::<usize>().map(|&number| number as f64));
+    number.into_iter().collect()
 }
 
 /// A number with all its digits, short where it is very large or small.

@@ -87,6 +87,9 @@ fn numbers_out_of_range_are_refused_by_name() {
         }
     }
     assert!(n_ranges > 30, "{n_ranges} numbers out of range");
+    let not_a_number = Inference { rho: f64::NAN, ..Method::vb() };
+    let refusal = Fit::new(&grammar(), not_a_number).run(&corpus(TEXT)).unwrap_err();
+    assert_eq!(refusal.to_string(), "inference.rho: found NaN, expected from -10 to 10");
 }
 
 #[test]

@@ -14,28 +14,16 @@ use super::located::{Fault, Node, Problem};
 use super::{GrammarSource, Job, Method, ModelKind, ModelTable, Start};
 use grammaton::settings::Estimator;
 use grammaton::settings::inference::SettingError;
-use grammaton::settings::key::{Key, exact};
+use grammaton::settings::key::{Key, OutOfRange};
 
 impl Job {
     /// Refuses numbers outside their range.
-    pub(super) fn check_ranges(&self, keys: &[Key], root: &Node) -> Result<(), Fault> {
-        let job = self.to_table();
-        for key in keys {
-            let Some(range) = key.range else { continue };
-            let Some(value) = job.get(key.table).and_then(|table| table.get(key.name)) else { continue };
-            let numbers = match value {
-                toml::Value::Array(values) => values.as_slice(),
-                value => std::slice::from_ref(value),
-            };
-            for number in numbers {
-                let found = number.as_float().or(number.as_integer().map(|number| number as f64));
-                if let Some(found) = found.filter(|&found| !range.contains(found)) {
-                    let problem = Problem::Mismatch { found: exact(found), expected: range.to_string() };
-                    return Err(Fault::new(root.find(&key.path()).unwrap_or(root), problem));
-                }
-            }
-        }
-        Ok(())
+    pub(super) fn check_ranges(&self, root: &Node) -> Result<(), Fault> {
+        let Job { model, corpus, inference, output, .. } = self;
+        let outside = model.out_of_range().or_else(|| corpus.out_of_range());
+        let outside = outside.or_else(|| inference.out_of_range()).or_else(|| output.out_of_range());
+        let Some(OutOfRange { key, found, expected }) = outside else { return Ok(()) };
+        Err(Fault::new(root.find(&key.path()).unwrap_or(root), Problem::Mismatch { found, expected }))
     }
 
     /// Refuses keys of `of` that no point reads.
