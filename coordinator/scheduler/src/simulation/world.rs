@@ -8,6 +8,9 @@
 //! After every event the [`Invariants`] and [`Scheduler::check`] are checked. In large worlds only the members concerned are checked after
 //! each event, and all of them at intervals.
 
+mod tally;
+mod workers;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::time::Duration;
@@ -17,6 +20,7 @@ use grammaton::work::task::ContentHash;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
+pub(super) use self::tally::Tally;
 use super::invariants::{Accepted, Invariants, Made};
 use crate::{
     Account, AccountId, Action, Broken, Cause, Event, Failure, Fault, Identity, Machine, MemberId, Needs,
@@ -40,107 +44,6 @@ impl Size {
     /// Whether everything can be checked after every event.
     fn is_small(self) -> bool {
         self.members <= 10
-    }
-}
-
-/// Counts of what happened in worlds.
-#[derive(Clone, Default, Debug)]
-pub(super) struct Tally {
-    events: u64,
-    batches: u64,
-    done: u64,
-    given_up: u64,
-    unending: u64,
-    deserted: u64,
-    impossible: u64,
-    withdrawn: u64,
-    adopted: u64,
-    expelled: u64,
-    confirmed: u64,
-    unconfirmed: u64,
-    accepted: u64,
-    discarded: u64,
-    losses: BTreeMap<&'static str, u64>,
-    rejoins: u64,
-    resumed: u64,
-    probations: u64,
-    audited: u64,
-    unaudited: u64,
-    pauses: u64,
-    restarts: u64,
-    backlogs: u64,
-    cancelled: u64,
-    reserved: u64,
-    most_members: usize,
-    most_batches: usize,
-}
-
-impl Tally {
-    pub fn add(&mut self, other: &Tally) {
-        self.events += other.events;
-        self.batches += other.batches;
-        self.done += other.done;
-        self.given_up += other.given_up;
-        self.unending += other.unending;
-        self.deserted += other.deserted;
-        self.impossible += other.impossible;
-        self.withdrawn += other.withdrawn;
-        self.adopted += other.adopted;
-        self.expelled += other.expelled;
-        self.confirmed += other.confirmed;
-        self.unconfirmed += other.unconfirmed;
-        self.accepted += other.accepted;
-        self.discarded += other.discarded;
-        for (kind, count) in &other.losses {
-            *self.losses.entry(kind).or_default() += count;
-        }
-        self.rejoins += other.rejoins;
-        self.resumed += other.resumed;
-        self.probations += other.probations;
-        self.audited += other.audited;
-        self.unaudited += other.unaudited;
-        self.pauses += other.pauses;
-        self.restarts += other.restarts;
-        self.backlogs += other.backlogs;
-        self.cancelled += other.cancelled;
-        self.reserved += other.reserved;
-        self.most_members = self.most_members.max(other.most_members);
-        self.most_batches = self.most_batches.max(other.most_batches);
-    }
-
-    /// Asserts that every kind of failure occurred, and that most batches were done.
-    pub fn check(&self) {
-        assert!(self.done * 10 >= self.batches * 9, "too few batches were done");
-        let happened = [
-            ("tasks that are given up", self.given_up),
-            ("tasks without an end", self.unending),
-            ("desertion", self.deserted),
-            ("withdrawn leases", self.withdrawn),
-            ("leases of earlier connections", self.adopted),
-            ("expelled workers", self.expelled),
-            ("confirmed claims", self.confirmed),
-            ("claims that no member could confirm", self.unconfirmed),
-            ("impossible tasks", self.impossible),
-            ("answers to leases of other members", self.losses.get("protocol").copied().unwrap_or(0)),
-            ("answers of processes that reconnected", self.resumed),
-            ("stuck members", self.losses.get("stuck").copied().unwrap_or(0)),
-            ("silent members", self.losses.get("silent").copied().unwrap_or(0)),
-            ("late answers", self.discarded),
-            ("returns", self.rejoins),
-            ("probations", self.probations),
-            ("audits", self.audited),
-            ("audits by a single member", self.unaudited),
-            ("pauses", self.pauses),
-            ("restarts", self.restarts),
-            ("backlogs", self.backlogs),
-            ("cancellations", self.cancelled),
-            ("reserved members", self.reserved),
-        ];
-        for (what, count) in happened {
-            assert!(count > 0, "the worlds had no {what}");
-        }
-        assert!(self.most_members >= 1000, "no world was large");
-        assert!(self.most_batches >= 4, "no world had many jobs at a time");
     }
 }
 
@@ -857,109 +760,6 @@ impl World {
             }
         }
         Ok(None)
-    }
-
-    /// Begins to compute a lease.
-    fn work(&mut self, member: MemberId, lease: LeaseId) {
-        let worker = self.worker_of.get(&member).copied();
-        let Some(made) = self.invariants.made(lease.batch) else { return };
-        let original = Some(made.original(lease.task));
-        let (is_deadly, is_endless) = (made.deadly == original, made.endless == original);
-        let stuck = match (self.size.is_small(), worker) {
-            (true, None) => 0.02,
-            (true, Some(_)) => 0.005,
-            (false, _) => 0.0005,
-        };
-        let is_stuck = is_endless || self.rng.random_bool(stuck);
-        if let Some(id) = worker {
-            let connected = |worker: &&mut Worker| worker.member == Some(member);
-            let Some(state) = self.workers.get_mut(&id).filter(connected) else { return };
-            state.leases.insert(lease, if is_stuck || is_deadly { Work::Stuck } else { Work::Computing });
-            if is_deadly && !is_stuck {
-                return self.plan(1..1000, Planned::Crash(id));
-            }
-        }
-        if !is_stuck {
-            self.reply(worker, member, lease);
-        }
-    }
-
-    /// Plans the answer to a lease.
-    fn reply(&mut self, worker: Option<u64>, member: MemberId, lease: LeaseId) {
-        let state = worker.and_then(|id| self.workers.get(&id));
-        let (stalled, lies, fails) = state
-            .map_or((Duration::ZERO, false, false), |worker| (worker.stalled, worker.lies, worker.fails));
-        let Some(made) = self.invariants.made(lease.batch) else { return };
-        let original = Some(made.original(lease.task));
-        let (is_impossible, is_claiming) = (made.impossible == original, made.claiming == original);
-        let slow = if self.rng.random_bool(0.05) { 30_000 } else { 2000 };
-        let busy = stalled.saturating_sub(self.now).as_millis() as u64;
-        let claims = is_claiming || lies && self.rng.random_bool(0.5);
-        let is_made_up = is_impossible && lies && self.rng.random_bool(0.3);
-        let answer = if fails || is_impossible && !is_made_up || lies && self.rng.random_bool(0.2) {
-            let lacks_memory = worker.is_some() && self.rng.random_bool(0.2);
-            let (detail, is_certain) = ("impossible".into(), worker.is_none());
-            Event::Failed { member, lease, detail, lacks_memory, is_certain }
-        } else {
-            Event::Answered { member, lease, claims }
-        };
-        if let Some(worker) = worker.filter(|_| lies) {
-            if self.rng.random_bool(0.3) {
-                self.lie(worker, member, lease);
-            }
-            if self.rng.random_bool(0.1) {
-                self.plan_event(1..2000, Event::Withdrawn { member, lease });
-            }
-            if self.rng.random_bool(0.2) {
-                self.plan_event(busy + 1..busy + slow, answer.clone());
-            }
-        }
-        self.plan_event(busy + 1..busy + slow, answer);
-    }
-
-    /// Stops a withdrawn lease, if its thread obeys. A worker with a thread that does not may begin anew without it.
-    fn stop(&mut self, member: MemberId, lease: LeaseId) {
-        let obeys = self.rng.random_bool(0.5);
-        let mut busy = 0;
-        if let Some(&id) = self.worker_of.get(&member) {
-            let connected = |worker: &&mut Worker| worker.member == Some(member);
-            let Some(worker) = self.workers.get_mut(&id).filter(connected) else { return };
-            busy = worker.stalled.saturating_sub(self.now).as_millis() as u64;
-            let Some(work) = worker.leases.get_mut(&lease) else {
-                // A liar made it up.
-                return if obeys {
-                    self.plan_event(0..1000, Event::Withdrawn { member, lease })
-                };
-            };
-            if *work == Work::Stuck && !obeys {
-                if self.rng.random_bool(0.5) {
-                    self.plan(10_000..11_000, Planned::Crash(id));
-                }
-                return;
-            }
-            *work = Work::Stopping;
-        } else if !obeys {
-            return;
-        }
-        self.plan_event(busy..busy + 1000, Event::Withdrawn { member, lease });
-    }
-
-    /// Answers or fails a lease that is not the worker's own, or does not exist.
-    fn lie(&mut self, worker: u64, member: MemberId, own: LeaseId) {
-        let never = LeaseId { attempt: Attempt(own.attempt.0 + 1000), ..own };
-        let start = self.rng.random_range(0..1000);
-        let others = self.invariants.held_by_others(process(worker), start);
-        let lease = others.filter(|_| self.rng.random_bool(0.8)).unwrap_or(never);
-        let lie = match self.rng.random_range(0..4) {
-            0 => Event::Answered { member, lease, claims: false },
-            1 => Event::Answered { member, lease, claims: true },
-            2 => {
-                let (detail, lacks_memory) = ("a lie".into(), self.rng.random_bool(0.5));
-                Event::Failed { member, lease, detail, lacks_memory, is_certain: false }
-            }
-            _ => Event::Withdrawn { member, lease },
-        };
-        self.plan(0..2000, Planned::Event(lie));
     }
 
     fn note(&mut self, line: Line) {
