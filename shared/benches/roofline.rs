@@ -327,7 +327,7 @@ fn dense(machine: &Machine) {
 
 /// A rank below `n`, the k-th in proportion to 1 / (k + 1), nearly.
 fn zipf(n: usize, random: &mut Pcg64Mcg) -> u32 {
-    ((n as f64).powf(uniform(random)) as u32).min(n as u32) - 1
+    (libm::pow(n as f64, uniform(random)) as u32).min(n as u32) - 1
 }
 
 /// Seconds of a pass, in the cheapest of some runs of passes, each long beside the ticks of the system's clock of threads.

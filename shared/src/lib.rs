@@ -7,6 +7,8 @@
 //!
 //! A result depends on its arguments and nothing else: there is no clock, no entropy and no socket, and other cores work only within a call.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests compare with functions of std"))]
+
 // In the order of reading, in which a module uses those before it and none after it (`tests/tests/all/order.rs`).
 
 // Numbers and data.

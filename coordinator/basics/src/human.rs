@@ -79,7 +79,7 @@ pub fn megabytes(size: u64) -> f64 {
 pub fn number(value: f64, ticks: &[f64]) -> String {
     let step = ticks.windows(2).map(|pair| pair[1] - pair[0]).fold(f64::INFINITY, f64::min);
     let decimals = match step {
-        step if step.is_finite() => (-step.log10().floor()).clamp(0.0, 6.0) as usize,
+        step if step.is_finite() => (-libm::log10(step).floor()).clamp(0.0, 6.0) as usize,
         _ if value.abs() >= 100.0 => 0,
         _ => 3,
     };

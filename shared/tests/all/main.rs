@@ -1,6 +1,8 @@
 //! Tests of the mathematics, through the public items of the crate. One binary: each file is a module.
 //! `docs/MATHS.md` says which test stands for which equation.
 
+#![allow(clippy::disallowed_methods, reason = "references are computed by functions of std")]
+
 mod support;
 
 mod auto;

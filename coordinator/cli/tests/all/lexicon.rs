@@ -141,6 +141,7 @@ impl Results {
     }
 
     /// The probability of a string is its weight on the stick; without trees there are no categories.
+    #[expect(clippy::disallowed_methods, reason = "the reference is computed by std")]
     fn check_model(&self, sticks: &str, has_trees: bool) {
         let sticks = rows(sticks, "nonterminal\trank\tstring\tuses\tweight");
         let weights: BTreeMap<&str, f64> =

@@ -78,7 +78,7 @@ impl Scale {
     fn place(self, value: f64) -> Option<f64> {
         let place = match self {
             Scale::Linear => value,
-            Scale::Log => value.log10(),
+            Scale::Log => libm::log10(value),
         };
         place.is_finite().then_some(place)
     }
@@ -87,7 +87,7 @@ impl Scale {
     fn value(self, place: f64) -> f64 {
         match self {
             Scale::Linear => place,
-            Scale::Log => 10f64.powf(place),
+            Scale::Log => libm::pow(10.0, place),
         }
     }
 
@@ -224,7 +224,7 @@ fn ticks((low, high): (f64, f64), wanted: usize, least: f64) -> Vec<f64> {
         return vec![low];
     }
     let rough = span / wanted as f64;
-    let power = 10f64.powf(rough.log10().floor());
+    let power = libm::pow(10.0, libm::log10(rough).floor());
     let step = [1.0, 2.0, 5.0, 10.0].map(|m| m * power).into_iter().find(|&step| step >= rough);
     let step = step.unwrap_or(10.0 * power).max(least);
     let (first, last) = ((low / step).ceil() as i64, (high / step).floor() as i64);

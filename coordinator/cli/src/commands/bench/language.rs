@@ -35,7 +35,7 @@ fn words() -> Vec<String> {
     let (mut known, mut words) = (BTreeSet::new(), Vec::new());
     for rank in 0..WORDS {
         // There are 70 syllables and 4,900 pairs of them, so there is always another word.
-        let n_syllables = 1 + (rank as f64 + 1.0).log(30.0) as usize;
+        let n_syllables = 1 + (rank + 1).ilog(30) as usize;
         let mut word = String::new();
         while word.is_empty() || !known.insert(word.clone()) {
             word.clear();
