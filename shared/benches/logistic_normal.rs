@@ -14,7 +14,7 @@ use grammaton::data::tags::families::Families;
 use grammaton::grammar::groups::Groups;
 use grammaton::grammar::lexicon::Lexicon;
 use grammaton::models::dmv::{Layout, families, grammar, harmonic};
-use grammaton::models::logistic_normal::{Multinomials, PointEstimate, Until};
+use grammaton::models::logistic_normal::{Multinomials, PointEstimate, StopRule};
 use grammaton::train::logistic_normal::{Settings, State, Trainer};
 use grammaton::train::pcfg::Start;
 use grammaton::train::round::Step;
@@ -30,7 +30,7 @@ fn main() {
     let (corpus, _) = Corpus::open_with(&path, &Options { format: Format::Tokens, ..Options::default() })
         .expect("the corpus is in order");
     let n_rounds = args.next().map_or(5, |rounds| rounds.parse().expect("a number of rounds"));
-    let mut until = Until::default();
+    let mut until = StopRule::default();
     if let Some(tolerance) = args.next() {
         until.tolerance = tolerance.parse().expect("a tolerance");
     }

@@ -22,7 +22,6 @@ use crate::grammar::tree::Tree;
 use crate::methods::{self, Basis, GivenTrees, RunStart};
 use crate::models::{Model as GrammarModel, Params, Trained};
 use crate::num::Noise;
-use crate::prepare::candidates::Choice;
 use crate::prepare::{self, Prepared};
 use crate::saved::Model;
 use crate::settings::inference::Start;
@@ -371,10 +370,9 @@ fn prepared(workers: &InProcess, ready: &ShardedData, inference: &Inference) -> 
         }
         dataset::Basis::Grammar(grammar) => grammar,
     };
-    let Inference { truncation, rho, max_string: max_length, .. } = *inference;
     let prepared = match &ready.strings {
         Strings::Known(lexicon) => prepare::with_strings(workers, grammar, lexicon)?,
-        Strings::Candidates => prepare::choose(workers, grammar, &Choice { truncation, rho, max_length })?,
+        Strings::Candidates => prepare::choose(workers, grammar, &inference.into())?,
         Strings::Tables => {
             let language = prepare::with_tables(workers, grammar)?;
             let params = (0..language.n_params() as u32).map(crate::grammar::ParamId).collect();

@@ -16,7 +16,7 @@ use crate::models::adaptor::start::{Start as StickStart, base_weights};
 use crate::models::latent::Method as OfTrees;
 use crate::models::logistic_normal::multinomials::Unsuited;
 use crate::models::logistic_normal::prior::PriorError;
-use crate::models::logistic_normal::{Multinomials, Until};
+use crate::models::logistic_normal::{Multinomials, StopRule};
 use crate::models::pcfg::em;
 use crate::models::sampler::{Hyper, HyperPrior};
 use crate::models::{Model, Trained};
@@ -433,7 +433,7 @@ fn first(beginning: &RunStart<'_>) -> train::pcfg::Start {
 /// How a PCFG with logistic-normal priors is trained.
 fn normal(inference: &Inference) -> Result<train::logistic_normal::Settings, MethodError> {
     Ok(train::logistic_normal::Settings {
-        until: Until::default(),
+        until: StopRule::default(),
         estimate: inference.estimate,
         tolerance: inference.tolerance.unwrap_or(TOLERANCE),
         constrained: inference.constrained()?,

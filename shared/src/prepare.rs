@@ -25,7 +25,7 @@ use crate::models::Model;
 use crate::models::decode::{Decode, Decoder};
 use crate::work::shard::{DEFAULT_SHARD_SYMBOLS, Shard};
 use crate::work::task::{Answer, Index, Language, Lengths, Named, Work};
-use candidates::Choice;
+use candidates::StringChoice;
 
 /// Those that hold the sentences, in shards, and compute.
 pub trait Workers {
@@ -121,7 +121,7 @@ struct Indexed<P> {
 pub fn choose<W: Workers>(
     workers: &W,
     grammar: &Named<Grammar>,
-    choice: &Choice,
+    choice: &StringChoice,
 ) -> Result<Prepared<W::Params>, W::Error> {
     let with = |lexicon| Language { grammar: grammar.clone(), lexicon: Named::new(lexicon) };
     let mut language = with(candidates::choose(workers, grammar, choice)?);

@@ -95,7 +95,7 @@ impl Cluster {
 
 /// Shares of the time of a round, in seconds; they add up to the round.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
-pub struct Share {
+pub struct TimeShares {
     /// Work, spread evenly over all threads.
     pub compute: f64,
     /// Time that a network of unlimited bandwidth would save.
@@ -108,7 +108,7 @@ pub struct Share {
     pub waiting: f64,
 }
 
-impl Share {
+impl TimeShares {
     /// Name of the largest share.
     pub fn bottleneck(&self) -> Bottleneck {
         let shares = [
@@ -188,7 +188,7 @@ pub struct Forecast {
     /// Efficiency of a later round: work ÷ (workers × threads × time).
     pub efficiency: f64,
     /// Shares of its time.
-    pub share: Share,
+    pub share: TimeShares,
     /// The largest share.
     pub bottleneck: Bottleneck,
 }
@@ -218,7 +218,7 @@ pub fn forecast(load: &Load, n_tasks: usize, cluster: &Cluster, seed: u64) -> Fo
     // Shards that move are computed as if never seen, so the work itself may differ a little.
     let rest = round.seconds - network - coordinator - latency;
     let waiting = saved(rest, compute);
-    let share = Share { compute: rest - waiting, network, coordinator, latency, waiting };
+    let share = TimeShares { compute: rest - waiting, network, coordinator, latency, waiting };
     Forecast {
         workers: cluster.workers,
         tasks: n_tasks,
@@ -421,7 +421,7 @@ mod tests {
                 prop_assert!(round.leases >= n_tasks as u64);
             }
             prop_assert!(found.efficiency > 0.0 && found.efficiency <= 1.0, "{found:?}");
-            let Share { compute, network, coordinator, latency, waiting } = found.share;
+            let TimeShares { compute, network, coordinator, latency, waiting } = found.share;
             let all = [compute, network, coordinator, latency, waiting];
             prop_assert!(all.iter().all(|share| *share >= 0.0), "{found:?}");
             prop_assert!((all.iter().sum::<f64>() - found.round.seconds).abs() < 1e-9, "{found:?}");

@@ -21,11 +21,11 @@ use grammaton::forest::chains::Chains;
 use grammaton::forest::inside::{Counts, Scratch, Weights, expect, real};
 use grammaton::grammar::ParamId;
 use grammaton::methods::{self, RunStart};
+use grammaton::prepare::candidates::StringChoice;
 use grammaton::train::trainer::Collect;
 use grammaton::work::shard::Shard;
 use grammaton::work::task::Language;
 use training::job::{Job, OutputTable};
-use training::train::choice;
 use training::train::input::Input;
 use training::train::plan::{self, Plan};
 use training::train::prepare::{self, Items};
@@ -55,7 +55,7 @@ fn measure(path: &Path, corpus: &Path) {
     let input = Input::load(&job).expect("the files are in order");
     let fleet = Inline::default();
     let begun = now();
-    let choice = choice(&job.inference);
+    let choice = StringChoice::from(&job.inference);
     let (_, plan) =
         prepare::plan(&fleet, &input, Items::new(&input), &choice, None).expect("the corpus can be prepared");
     println!("{}: {} sentences", path.display(), input.text.n_sentences);

@@ -40,7 +40,7 @@ pub fn segmentations(path: &Path, options: &Options) -> Result<Vec<Corpus>> {
 }
 
 /// A part of a text to parse.
-pub struct Part {
+pub struct TextPart {
     /// Sentences; `None` if all lines of the part are empty.
     pub corpus: Option<Corpus>,
     /// Number of lines of the text, up to the end of the part.
@@ -48,14 +48,14 @@ pub struct Part {
 }
 
 /// Reads a text to parse at `path`. Standard input (`-`) has a part for each group of lines that arrive together; a file is one part.
-pub fn text_to_parse(path: &Path, options: &Options) -> Result<Box<dyn Iterator<Item = Result<Part>>>> {
+pub fn text_to_parse(path: &Path, options: &Options) -> Result<Box<dyn Iterator<Item = Result<TextPart>>>> {
     if path.as_os_str() == "-" {
         return Ok(Box::new(Arriving::new(io::stdin().lock(), options)));
     }
     let part = match Corpus::whole(reader(path, options)?) {
-        Ok((corpus, end)) => Part { corpus: Some(corpus), n_lines: end.n_lines },
+        Ok((corpus, end)) => TextPart { corpus: Some(corpus), n_lines: end.n_lines },
         Err(ReadError::Empty { empty_lines, .. }) if empty_lines > 0 => {
-            Part { corpus: None, n_lines: empty_lines }
+            TextPart { corpus: None, n_lines: empty_lines }
         }
         Err(error) => return Err(error.into()),
     };

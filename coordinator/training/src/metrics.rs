@@ -12,7 +12,7 @@ use grammaton::data::eval::dependencies::{Attachment, ByLength};
 use grammaton::data::eval::segmentation::{BASELINES, SegmentationScores};
 use grammaton::models::decode::Decoder;
 pub use grammaton::models::sampler::Hyper;
-use grammaton::train::trainer::Share;
+use grammaton::train::trainer::ComponentResult;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Scores by the name of the decoder.
@@ -300,8 +300,8 @@ pub struct ComponentMetrics {
     pub empty: u64,
 }
 
-impl From<Share> for ComponentMetrics {
-    fn from(Share { weight, bound, n_empty }: Share) -> ComponentMetrics {
+impl From<ComponentResult> for ComponentMetrics {
+    fn from(ComponentResult { weight, bound, n_empty }: ComponentResult) -> ComponentMetrics {
         ComponentMetrics { weight, bound, empty: n_empty }
     }
 }

@@ -65,7 +65,7 @@ use grammaton::models::Trained;
 use grammaton::train::trainer::Failure;
 
 use crate::events::{Observer, RunEvent};
-use crate::job::{Inference, Job};
+use crate::job::Job;
 use crate::metrics::{
     AttachmentByDecoder, BracketsByDecoder, Phase, PointSummary, RoundMetrics, RunResult, Start, traces,
 };
@@ -75,7 +75,7 @@ use crate::train::checkpoint::{Checkpoint, Checkpoints, Origin, Progress, Resume
 use checkpoint_writer::CheckpointWriter;
 use grammaton::methods;
 use grammaton::prepare::Chosen;
-use grammaton::prepare::candidates::Choice;
+use grammaton::prepare::candidates::StringChoice;
 use group::{Inputs, Prepared, of_point};
 use input::Dataset;
 use prepare::Items;
@@ -219,7 +219,7 @@ fn attempt(
     let (mut prepared, mut chosen): (Vec<Prepared<'_>>, Vec<Chosen>) = Default::default();
     for (group, items) in inputs.groups.iter().zip(items) {
         let before = before.as_mut().and_then(Iterator::next);
-        let choice = choice(&group.job.inference);
+        let choice = StringChoice::from(&group.job.inference);
         let (of_group, plan) =
             prepare::plan(fleet, &group.input, items, &choice, before).map_err(or_stopped)?;
         for notice in prepare::notices(&of_group) {
@@ -402,9 +402,4 @@ fn voted(
 fn json(settings: &BTreeMap<String, toml::Value>) -> BTreeMap<String, serde_json::Value> {
     let value = |value: &toml::Value| serde_json::to_value(value).unwrap_or_default();
     settings.iter().map(|(key, found)| (key.clone(), value(found))).collect()
-}
-
-/// How strings are chosen.
-pub fn choice(inference: &Inference) -> Choice {
-    Choice { truncation: inference.truncation, rho: inference.rho, max_length: inference.max_string }
 }

@@ -6,7 +6,7 @@ use grammaton::grammar::lexicon::Lexicon;
 use grammaton::grammar::syntax;
 use grammaton::models::dmv::Side;
 use grammaton::models::dmv::constraint::{ArcClass, Component};
-use grammaton::models::logistic_normal::{Multinomials, Part, Prior, Until};
+use grammaton::models::logistic_normal::{ComponentSums, Multinomials, Prior, StopRule};
 use grammaton::work::engine::Engine;
 use grammaton::work::shard::Shard;
 use grammaton::work::task::{Answer, Fit, Fitted, Language, Named, Task, Weighted, Work};
@@ -31,7 +31,7 @@ fn task(priors: Vec<Prior>) -> Task {
         Sentence { tokens: text.split(' ').map(symbol).collect(), multiplicity }
     };
     let sentences = vec![sentence("a b", 2), sentence("a b b", 1), sentence("b a", 1)];
-    let until = Until { tolerance: 1e-6, max_rounds: 20 };
+    let until = StopRule { tolerance: 1e-6, max_rounds: 20 };
     Task {
         language: Some(Language { grammar: Named::new(grammar), lexicon: Named::new(Lexicon::default()) }),
         shard: Named::new(Shard::Sentences(sentences)),
@@ -75,7 +75,7 @@ fn mixed() -> Task {
     let outcomes = Multinomials::new(&grammar).unwrap();
     let prior = |range: std::ops::Range<usize>| Prior::independent(vec![0.5; range.len()]).unwrap();
     let priors = outcomes.iter().map(prior).collect();
-    let until = Until { tolerance: 1e-6, max_rounds: 20 };
+    let until = StopRule { tolerance: 1e-6, max_rounds: 20 };
     Task {
         language: Some(Language { grammar: Named::new(grammar), lexicon: Named::new(Lexicon::default()) }),
         shard: Named::new(Shard::Sentences(sentences)),
@@ -216,5 +216,5 @@ fn answers_to_another_task_are_refused() {
     assert!(!check(|statistics| statistics.moments[0].variance[0] = -1.0));
     assert!(!check(|statistics| statistics.moments[0].first[0] = f64::INFINITY));
     assert!(!check(|statistics| statistics.moments[0].second[0] = f64::NAN));
-    assert!(!check(|statistics| statistics.parts.push(Part { bound: f64::NAN, n_empty: 0 })));
+    assert!(!check(|statistics| statistics.parts.push(ComponentSums { bound: f64::NAN, n_empty: 0 })));
 }

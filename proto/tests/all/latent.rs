@@ -77,7 +77,7 @@ fn passes_and_answers_are_of_their_shard() {
     let weights =
         |n: usize| std::sync::Arc::new(latent::Weights { values: vec![1.0; n], exponents: vec![0; 7] });
     assert!(check::work(&task(Pass::Expect { weights: weights(5) })).is_err());
-    let foreign = Named::new(ShardState::Latent(latent::collapsed::Own { trees: vec![vec![1.0]] }));
+    let foreign = Named::new(ShardState::Latent(latent::collapsed::TreeCounts { trees: vec![vec![1.0]] }));
     let n_params = Layout::new(&treebank().rules, N_SUBTYPES).n_params();
     let totals: std::sync::Arc<Vec<f64>> = vec![1.0; n_params].into();
     let of = |shard_state| Pass::Others { totals: totals.clone(), alpha: 0.1, shard_state };

@@ -16,11 +16,11 @@
 //! ([`Prior::divergence_unused`]). Sentences leave such multinomials out, and [`statistics`] puts them back.
 //!
 //! ```
-//! use grammaton::models::logistic_normal::{Prior, SentenceFitter, Statistics, Until};
+//! use grammaton::models::logistic_normal::{Prior, SentenceFitter, Statistics, StopRule};
 //!
 //! let priors = [Prior::independent(vec![0.0, 0.0])?];
 //! let mut sentence = SentenceFitter::default();
-//! let fit = sentence.fit(&priors, &[0], Until::default(), |weights, counts| {
+//! let fit = sentence.fit(&priors, &[0], StopRule::default(), |weights, counts| {
 //!     // a single derivation, which uses outcome 0 twice and outcome 1 once
 //!     counts.copy_from_slice(&[2.0, 1.0]);
 //!     2.0 * weights[0] + weights[1]
@@ -53,5 +53,5 @@ pub use multinomials::{Multinomials, PriorsError};
 pub use params::Params;
 pub use posterior::Posteriors;
 pub use prior::{PointEstimate, Prior};
-pub use sentence::{Posterior, SentenceFitter, Until};
-pub use statistics::{Moments, Part, Statistics, StatisticsError};
+pub use sentence::{Posterior, SentenceFitter, StopRule};
+pub use statistics::{ComponentSums, Moments, Statistics, StatisticsError};

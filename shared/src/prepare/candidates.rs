@@ -10,6 +10,7 @@ use super::{PrepareError, ShardSet, Workers};
 use crate::grammar::lexicon::{Lexicon, StickStrings, Strings};
 use crate::grammar::{Grammar, SymbolId};
 use crate::models::adaptor::candidates::Ranking;
+use crate::settings::Inference;
 use crate::work::task::{Answer, Candidates, Language, Lengths, Named, Work};
 
 /// Symbols of the longest strings that the first pass counts.
@@ -22,7 +23,7 @@ const MAX_BEGINNINGS: usize = 1 << 22;
 const SHUFFLED: usize = 64 << 20;
 
 /// How strings are chosen.
-pub struct Choice {
+pub struct StringChoice {
     /// Strings per adapted nonterminal.
     pub truncation: usize,
     /// ρ of Eq. 3.
@@ -31,11 +32,18 @@ pub struct Choice {
     pub max_length: u32,
 }
 
+impl From<&Inference> for StringChoice {
+    fn from(inference: &Inference) -> StringChoice {
+        let Inference { truncation, rho, max_string: max_length, .. } = *inference;
+        StringChoice { truncation, rho, max_length }
+    }
+}
+
 /// The best strings of every adapted nonterminal.
 pub fn choose<W: Workers>(
     workers: &W,
     grammar: &Named<Grammar>,
-    choice: &Choice,
+    choice: &StringChoice,
 ) -> Result<Lexicon, W::Error> {
     let named = grammar;
     let grammar = &*grammar.value;
@@ -167,7 +175,7 @@ mod tests {
             for (truncation, rho) in [(0, 0.0), (3, -0.2), (40, -0.2), (40, 0.0), (200, 0.5), (100_000, -0.2)]
             {
                 for max_length in [5, 64] {
-                    let choice = Choice { truncation, rho, max_length };
+                    let choice = StringChoice { truncation, rho, max_length };
                     let all = all_at_once(&workers, &grammar, &choice);
                     let before = workers.passes.get();
                     let found = choose(&workers, &grammar, &choice).unwrap();
@@ -214,7 +222,7 @@ mod tests {
         }
     }
 
-    fn all_at_once(workers: &Counting, grammar: &Named<Grammar>, choice: &Choice) -> Lexicon {
+    fn all_at_once(workers: &Counting, grammar: &Named<Grammar>, choice: &StringChoice) -> Lexicon {
         let adapted: Vec<SymbolId> = grammar.value.adapted().collect();
         let mut sums: BTreeMap<(SymbolId, Vec<SymbolId>), f64> = BTreeMap::new();
         let lexicon = Named::new(no_strings(&grammar.value));

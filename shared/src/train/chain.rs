@@ -70,7 +70,7 @@ pub struct State {
     /// The rounds so far.
     pub past: Past,
     /// By shard; empty before the first round.
-    shards: Vec<Share>,
+    shards: Vec<ShardChain>,
     /// Sums of the last round, if its trees were collected.
     last: Sums,
     /// Sums of the kept samples.
@@ -79,7 +79,7 @@ pub struct State {
 
 /// A shard's chain.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-struct Share {
+struct ShardChain {
     /// `[n_params]`.
     uses: Vec<u32>,
     shard_state: ShardState,
@@ -323,7 +323,7 @@ impl trainer::Trainer for Trainer {
                 *sums.strings.entry((found.symbol, found.string)).or_default() += f64::from(found.customers);
             }
             self.samples.push(chained.analyses);
-            self.state.shards.push(Share { uses: chained.uses, shard_state: chained.shard_state });
+            self.state.shards.push(ShardChain { uses: chained.uses, shard_state: chained.shard_state });
         }
         let estimate = Estimate { alpha: self.alpha.clone(), counts: sums.uses.clone() };
         let bound = Some(estimate.log_joint(&self.groups) + log_seating);

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::treebank::{Rules, Treebank};
 use crate::limits::is_count;
-use crate::models::latent::collapsed::Own;
+use crate::models::latent::collapsed::TreeCounts;
 use crate::models::latent::parse::Model;
 use crate::models::latent::{Expectation, Layout, Method, Params, Shard, Weights, start};
 use crate::num::random;
@@ -47,7 +47,7 @@ pub struct State {
     /// Totals of the last round; none before the first.
     pub totals: Vec<f64>,
     /// Counts of each shard in collapsed variational Bayes; empty for other methods and before the first round.
-    pub own: Vec<Own>,
+    pub own: Vec<TreeCounts>,
     /// The rounds so far.
     pub past: Past,
 }
@@ -93,7 +93,7 @@ pub struct Trainer {
     weights: Arc<Weights>,
     totals: Arc<Vec<f64>>,
     gathered: Expectation,
-    own: Vec<Own>,
+    own: Vec<TreeCounts>,
 }
 
 impl Trainer {

@@ -15,19 +15,21 @@ use serde::{Deserialize, Serialize};
 use crate::models;
 use crate::models::dmv::constraint::Component;
 use crate::models::logistic_normal::prior::PriorError;
-use crate::models::logistic_normal::{Multinomials, Params, Part, PointEstimate, Prior, Statistics, Until};
+use crate::models::logistic_normal::{
+    ComponentSums, Multinomials, Params, PointEstimate, Prior, Statistics, StopRule,
+};
 use crate::num::Wide;
 use crate::train::mixture::{Limit, Mixture, MixtureError};
 use crate::train::round::{Ask, RoundReport, Step, relative_change};
 use crate::train::state::{StateError, check_rounds};
-use crate::train::trainer::{self, Collect, Learned, Past, Read, Report, Shards, Share};
+use crate::train::trainer::{self, Collect, ComponentResult, Learned, Past, Read, Report, Shards};
 use crate::work::task::{Answer, Fit, Fitted, Named, Weighted, Work};
 
 /// How to train.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Settings {
     /// End of the rounds of a sentence.
-    pub until: Until,
+    pub until: StopRule,
     /// Weights for reading sentences after training.
     pub estimate: PointEstimate,
     /// Relative change of the bound below which training has converged, once the base's limit rises no more.
@@ -131,7 +133,7 @@ pub struct Trainer {
     fit: Named<Fit>,
     gathered: Statistics,
     /// Shares of the components in the last round, the base's first.
-    shares: Vec<Share>,
+    shares: Vec<ComponentResult>,
     /// The first sentence without a bound, by shard and position.
     unbounded: Option<(usize, usize)>,
 }
@@ -209,9 +211,9 @@ impl trainer::Trainer for Trainer {
             let bounds = gathered.part_bounds(priors);
             weights = mixture.best(rounds + 1, &bounds).map_err(Failure::from)?;
             let parts = gathered.parts.iter().zip(bounds).zip(&self.state.weights);
-            let share = |((part, bound), &weight): ((&Part, f64), &f64)| {
+            let share = |((part, bound), &weight): ((&ComponentSums, f64), &f64)| {
                 let n_empty = part.n_empty;
-                Share { weight, bound, n_empty }
+                ComponentResult { weight, bound, n_empty }
             };
             self.shares = parts.map(share).collect();
             // What λ may be was the same in this round and the one before.

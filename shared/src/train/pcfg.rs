@@ -111,7 +111,7 @@ pub struct State {
     /// Parameters that are kept above zero because a sentence needs them ([`map_em`]), ascending.
     revived: Vec<ParamId>,
     /// The state of each shard in collapsed methods; empty before the first round.
-    shard_state: Vec<Share>,
+    shard_state: Vec<ShardCounts>,
     /// Average of the kept samples.
     average: Average,
 }
@@ -127,7 +127,7 @@ struct Average {
 
 /// A shard's part in the counts, and what it carries.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-struct Share {
+struct ShardCounts {
     /// Counts by the shard's index.
     counts: Vec<f64>,
     shard_state: ShardState,
@@ -185,7 +185,7 @@ pub struct Trainer {
 /// The answers of the round under way.
 struct Gathered {
     totals: Totals,
-    shard_state: Vec<Share>,
+    shard_state: Vec<ShardCounts>,
     /// Trees of each shard, by occurrence.
     samples: Vec<Vec<Analysis>>,
     /// The first shard with a sentence that has no derivation without parameters of weight zero.
@@ -412,7 +412,7 @@ impl trainer::Trainer for Trainer {
         let (found, is_of_all) = match (self.settings.method, answer) {
             (Method::Em | Method::MapEm | Method::Vb { .. }, Answer::Expectation(found)) => (found, false),
             (Method::CollapsedVb, Answer::Collapsed(Collapsed { expectation, shard_state: state })) => {
-                shard_state.push(Share { counts: expectation.counts.clone(), shard_state: state });
+                shard_state.push(ShardCounts { counts: expectation.counts.clone(), shard_state: state });
                 (expectation, true)
             }
             (Method::Gibbs, Answer::Sampled(Sampled { counts, analyses, missing })) => {

@@ -136,7 +136,7 @@ pub struct Report<'a> {
     /// The trees of the round, by shard and occurrence, if they were collected.
     pub samples: &'a [Vec<Analysis>],
     /// The components of a mixture by name, and the results of each.
-    pub components: Vec<(&'a str, Share)>,
+    pub components: Vec<(&'a str, ComponentResult)>,
 }
 
 /// Runs one round of `trainer`, with `answer` in place of the workers: it is given the number of a shard, and what the shard is asked.
@@ -167,7 +167,7 @@ pub fn round(
 
 /// Result of a mixture's component in a round.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Share {
+pub struct ComponentResult {
     /// Its weight λ.
     pub weight: f64,
     /// Its part F of the bound; in sentences where it is empty, the base's part.

@@ -14,7 +14,7 @@ pub enum ShardState {
     /// A Markov chain: trees and tables.
     Chain(sampler::State),
     /// Collapsed variational Bayes over split rules.
-    Latent(latent::collapsed::Own),
+    Latent(latent::collapsed::TreeCounts),
     /// A Markov chain within a round.
     Sweeping(Sweeping),
 }

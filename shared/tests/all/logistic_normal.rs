@@ -3,7 +3,7 @@
 use grammaton::models::logistic_normal::pairs::Pairs;
 use grammaton::models::logistic_normal::posterior::SideBySide;
 use grammaton::models::logistic_normal::sentence::Fit;
-use grammaton::models::logistic_normal::{Posteriors, Prior, SentenceFitter, Statistics, Until};
+use grammaton::models::logistic_normal::{Posteriors, Prior, SentenceFitter, Statistics, StopRule};
 use grammaton::num::Noise;
 use grammaton::num::special::{exp, ln};
 use proptest::prelude::*;
@@ -407,13 +407,13 @@ impl Toy {
         sentence: &mut SentenceFitter,
         priors: &[Prior],
         multinomials: &[u32],
-        until: Until,
+        until: StopRule,
     ) -> Fit {
         sentence.fit(priors, multinomials, until, |weights, counts| self.parse(weights, counts))
     }
 }
 
-const TO_THE_END: Until = Until { tolerance: 1e-13, max_rounds: 3000 };
+const TO_THE_END: StopRule = StopRule { tolerance: 1e-13, max_rounds: 3000 };
 
 #[test]
 fn the_bound_of_a_sentence_never_falls() {
@@ -427,7 +427,7 @@ fn the_bound_of_a_sentence_never_falls() {
             let mut before = f64::NEG_INFINITY;
             let mut risen = 0;
             for max_rounds in 1..30 {
-                let until = Until { tolerance, max_rounds };
+                let until = StopRule { tolerance, max_rounds };
                 let bound = toy.fit(&mut sentence, &priors, &[0, 1, 2], until).bound;
                 assert!(
                     bound >= before - 1e-10 * bound.abs(),
@@ -447,7 +447,7 @@ fn the_bound_of_a_sentence_never_falls() {
 fn bounds_are_not_below_those_of_the_reference() {
     let mut draws = Draws::new(17);
     let mut sentence = SentenceFitter::default();
-    for until in [Until::default(), Until { tolerance: 1e-9, max_rounds: 3000 }] {
+    for until in [StopRule::default(), StopRule { tolerance: 1e-9, max_rounds: 3000 }] {
         let (mut sums, mut n_lower) = ([0.0; 2], 0);
         for _ in 0..60 {
             let priors = [2, 5, 2, 7].map(|n| draws.prior(n));
@@ -658,12 +658,12 @@ fn memory_that_is_used_again_changes_no_bit() {
         counts.fill(f64::NAN);
         0.0
     };
-    let fit = used.fit(&priors, &[2, 1, 0], Until::default(), not_a_number);
+    let fit = used.fit(&priors, &[2, 1, 0], StopRule::default(), not_a_number);
     assert!(fit.bound.is_nan() && fit.n_rounds == 1);
-    first.fit(&mut used, &priors, &[0], Until::default());
-    let again = second.fit(&mut used, &priors, &[2, 1], Until::default());
+    first.fit(&mut used, &priors, &[0], StopRule::default());
+    let again = second.fit(&mut used, &priors, &[2, 1], StopRule::default());
     let mut fresh = SentenceFitter::default();
-    assert_eq!(second.fit(&mut fresh, &priors, &[2, 1], Until::default()), again);
+    assert_eq!(second.fit(&mut fresh, &priors, &[2, 1], StopRule::default()), again);
     assert!(used.posteriors().eq(fresh.posteriors()));
 }
 
@@ -671,7 +671,7 @@ fn memory_that_is_used_again_changes_no_bit() {
 fn a_sentence_without_derivations_ends_at_once() {
     let priors = [Draws::new(12).prior(3)];
     let toy = Toy { derivations: Vec::new() };
-    let fit = toy.fit(&mut SentenceFitter::default(), &priors, &[0], Until::default());
+    let fit = toy.fit(&mut SentenceFitter::default(), &priors, &[0], StopRule::default());
     assert_eq!(fit, Fit { bound: f64::NEG_INFINITY, n_rounds: 0 });
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use grammaton::models::dmv::{Event, Side, Valence};
 use grammaton::models::logistic_normal::{
-    Multinomials, PointEstimate, Prior, SentenceFitter, Statistics, Until,
+    Multinomials, PointEstimate, Prior, SentenceFitter, Statistics, StopRule,
 };
 use grammaton::num::Wide;
 use grammaton::num::special::{exp, ln};
@@ -235,7 +235,7 @@ fn with_corpora_bounds_and_means_are_those_of_jdageem() {
         let mut statistics = Statistics::new(priors.len());
         for toy in &sentences {
             let parse = |weights: &[f64], counts: &mut [f64]| toy.parse(weights, counts);
-            let fit = sentence.fit(&priors, &toy.multinomials, Until::default(), parse);
+            let fit = sentence.fit(&priors, &toy.multinomials, StopRule::default(), parse);
             statistics.add(&priors, &sentence, fit, 1);
         }
         let bound = statistics.total_bound(&priors);
@@ -262,7 +262,7 @@ fn with_corpora_the_reference_is_jdageem() {
     let (_, sentences, priors) = begin(&folder);
     let of_sentence = |toy: &Toy| {
         let own: Vec<&Prior> = toy.multinomials.iter().map(|&at| &priors[at as usize]).collect();
-        reference_fit::bound(&own, Until::default(), |weights, counts| toy.parse(weights, counts))
+        reference_fit::bound(&own, StopRule::default(), |weights, counts| toy.parse(weights, counts))
     };
     // without events the divergence from an independent prior is 0
     let bound: f64 = sentences.iter().map(of_sentence).sum();
@@ -290,8 +290,12 @@ fn with_corpora_bounds_of_forests_are_those_of_jdageem() {
     let weights: Vec<Wide> = std::iter::once(Wide::ONE).chain(model.layout.events().map(weight)).collect();
     let multinomials = Multinomials::new(&model.prepared.grammar).unwrap();
     let state = State::new(&multinomials, &weights, &vec![None; weights.len()]).unwrap();
-    let settings =
-        Settings { until: Until::default(), estimate: PointEstimate::Raw, tolerance: 0.0, constrained: None };
+    let settings = Settings {
+        until: StopRule::default(),
+        estimate: PointEstimate::Raw,
+        tolerance: 0.0,
+        constrained: None,
+    };
     let mut trainer = Trainer::new(settings, state);
     let (run, engine) = (model.run(&sentences, 20), Engine::default());
     for (iteration, expected) in (1..).zip(BOUNDS) {

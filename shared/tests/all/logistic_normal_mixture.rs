@@ -6,7 +6,7 @@ use grammaton::grammar::ParamId;
 use grammaton::models::dmv::constraint::{ArcClass, Component, Unsuited};
 use grammaton::models::dmv::harmonic;
 use grammaton::models::logistic_normal::{
-    Multinomials, Part, PointEstimate, Prior, SentenceFitter, Statistics, Until,
+    ComponentSums, Multinomials, PointEstimate, Prior, SentenceFitter, Statistics, StopRule,
 };
 use grammaton::num::Noise;
 use grammaton::train::logistic_normal::{Constrained, Settings, State, Trainer};
@@ -84,7 +84,7 @@ fn enumerated(
     model: &Model,
     fitter: &mut SentenceFitter,
     priors: &[Prior],
-    until: Until,
+    until: StopRule,
     tags: &[u32],
     component: usize,
 ) -> Option<grammaton::models::logistic_normal::sentence::Fit> {
@@ -126,10 +126,10 @@ fn enumerated(
 
 #[test]
 fn a_shard_answers_what_enumeration_says() {
-    let (model, until) = (model(), Until { tolerance: 1e-9, max_rounds: 100 });
+    let (model, until) = (model(), StopRule { tolerance: 1e-9, max_rounds: 100 });
     let (priors, weights) = (uneven_priors(&model), [0.2, 0.15, 0.05]);
     let mut expected = Statistics::new(priors.len());
-    expected.parts = vec![Part::default(); 4];
+    expected.parts = vec![ComponentSums::default(); 4];
     let mut fitter = SentenceFitter::default();
     for tags in SENTENCES {
         let mut fit = |component| {
@@ -183,7 +183,7 @@ fn a_shard_answers_what_enumeration_says() {
 
 #[test]
 fn components_without_weight_or_without_trees_leave_all_to_the_base() {
-    let (model, engine, until) = (model(), Engine::default(), Until::default());
+    let (model, engine, until) = (model(), Engine::default(), StopRule::default());
     let (run, priors) = (model.run(&corpus(), u32::MAX), uneven_priors(&model));
     let ask = |components| {
         let priors = priors.clone();
@@ -209,7 +209,7 @@ fn components_without_weight_or_without_trees_leave_all_to_the_base() {
 
 #[test]
 fn nothing_that_an_engine_keeps_changes_a_bit() {
-    let (model, until) = (model(), Until::default());
+    let (model, until) = (model(), StopRule::default());
     let (run, priors) = (model.run(&corpus(), 12), uneven_priors(&model));
     let (keeping, forgetting) = (Engine::default(), Engine::with_memory(0));
     let some = || weighted(components(), &[0.2, 0.15, 0.05]);
@@ -227,7 +227,7 @@ fn nothing_that_an_engine_keeps_changes_a_bit() {
 
 #[test]
 fn what_does_not_fit_is_refused() {
-    let (model, until) = (model(), Until::default());
+    let (model, until) = (model(), StopRule::default());
     let run = model.run(&corpus(), u32::MAX);
     let priors = uneven_priors(&model);
     let unknown = Component { roots: vec!["VREB".to_owned()], ..components()[1].clone() };
@@ -292,7 +292,7 @@ impl Training {
     }
 }
 
-fn settings(until: Until, tolerance: f64, inequalities: &[&str], limit: Option<Limit>) -> Settings {
+fn settings(until: StopRule, tolerance: f64, inequalities: &[&str], limit: Option<Limit>) -> Settings {
     let names: Vec<String> = components().into_iter().map(|component| component.name).collect();
     let inequalities: Vec<String> = inequalities.iter().map(|&text| text.to_owned()).collect();
     let mixture = Mixture::new(&names, &inequalities, limit).unwrap();
@@ -302,7 +302,7 @@ fn settings(until: Until, tolerance: f64, inequalities: &[&str], limit: Option<L
 
 const SAME: [&str; 2] = ["right-attach = verb-as-root", "verb-as-root = short-dep"];
 /// So that a round falls short of no other for want of rounds within sentences.
-const TO_THE_END: Until = Until { tolerance: 1e-13, max_rounds: 5000 };
+const TO_THE_END: StopRule = StopRule { tolerance: 1e-13, max_rounds: 5000 };
 
 #[test]
 fn the_bound_never_falls_where_weights_have_the_same_choice() {
@@ -327,7 +327,7 @@ fn the_bound_never_falls_where_weights_have_the_same_choice() {
 #[test]
 fn a_run_does_not_converge_while_the_limit_rises() {
     let limit = Limit { from: 0.85, step: 0.05, to: 0.95 };
-    let all_converge = settings(Until::default(), 1e9, &SAME, Some(limit));
+    let all_converge = settings(StopRule::default(), 1e9, &SAME, Some(limit));
     let mut training = Training::new(&model(), all_converge, None);
     for (base, converged) in [(0.85, false), (0.9, false), (0.95, false), (0.95, true)] {
         let report = training.round();
@@ -338,7 +338,7 @@ fn a_run_does_not_converge_while_the_limit_rises() {
 
 #[test]
 fn a_saved_state_goes_on_to_the_same_bits() {
-    let (model, settings) = (model(), settings(Until::default(), 0.0, &SAME, Some(Limit::default())));
+    let (model, settings) = (model(), settings(StopRule::default(), 0.0, &SAME, Some(Limit::default())));
     let mut whole = Training::new(&model, settings.clone(), None);
     let mut half = Training::new(&model, settings.clone(), None);
     whole.rounds(5);

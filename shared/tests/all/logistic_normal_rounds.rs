@@ -10,7 +10,7 @@ use grammaton::grammar::SymbolId;
 use grammaton::models::dmv::families::of_params;
 use grammaton::models::dmv::{Event, Side, harmonic};
 use grammaton::models::logistic_normal::{
-    Multinomials, PointEstimate, Prior, PriorsError, SentenceFitter, Statistics, Until,
+    Multinomials, PointEstimate, Prior, PriorsError, SentenceFitter, Statistics, StopRule,
 };
 use grammaton::num::{Noise, Wide};
 use grammaton::train::logistic_normal::{Failure, Settings, State, Trainer};
@@ -81,7 +81,7 @@ fn uneven_priors(model: &Model) -> Vec<Prior> {
     multinomials(model).iter().map(prior).collect()
 }
 
-fn fit(run: &Run, engine: &Engine, shard: &Named<Shard>, priors: &[Prior], until: Until) -> Statistics {
+fn fit(run: &Run, engine: &Engine, shard: &Named<Shard>, priors: &[Prior], until: StopRule) -> Statistics {
     let work = Work::Fit(Named::new(Fit { priors: priors.to_vec(), until, components: Vec::new() }));
     match run.answer(engine, shard, work) {
         Answer::Fitted(Fitted::Statistics(statistics)) => statistics,
@@ -114,7 +114,7 @@ fn assert_alike(found: &Statistics, expected: &Statistics, tolerance: f64) {
 /// The trees of every sentence are listed, and read by the definition of the model.
 #[test]
 fn a_shard_answers_what_enumeration_says() {
-    let (model, until) = (model(), Until { tolerance: 1e-9, max_rounds: 100 });
+    let (model, until) = (model(), StopRule { tolerance: 1e-9, max_rounds: 100 });
     let (multinomials, priors) = (multinomials(&model), uneven_priors(&model));
     let mut expected = Statistics::new(priors.len());
     let mut fitter = SentenceFitter::default();
@@ -159,7 +159,7 @@ fn a_shard_answers_what_enumeration_says() {
 #[test]
 fn shards_add_up_to_the_corpus() {
     let (model, priors) = (model(), uneven_priors(&model()));
-    let until = Until::default();
+    let until = StopRule::default();
     let engine = Engine::default();
     let whole = model.run(&corpus(), u32::MAX);
     let whole = fit(&whole, &engine, &whole.shards[0], &priors, until);
@@ -178,7 +178,7 @@ fn nothing_that_an_engine_keeps_changes_a_bit() {
     let (keeping, forgetting) = (Engine::default(), Engine::with_memory(0));
     for shard in &run.shards {
         let answers = [&keeping, &forgetting, &keeping]
-            .map(|engine| fit(&run, engine, shard, &priors, Until::default()));
+            .map(|engine| fit(&run, engine, shard, &priors, StopRule::default()));
         assert_eq!(answers[0], answers[1]);
         assert_eq!(answers[0], answers[2]);
     }
@@ -199,7 +199,7 @@ fn dense_grammars_are_fitted_as_others_are() {
     let multinomials = Multinomials::new(&grammar).unwrap();
     let weights = Start::Jitter(0.5).weights(&groups, 1, 1);
     let state = State::new(&multinomials, &weights, &vec![None; groups.n_params()]).unwrap();
-    let found = fit(&run, &Engine::default(), &run.shards[0], &state.priors, Until::default());
+    let found = fit(&run, &Engine::default(), &run.shards[0], &state.priors, StopRule::default());
     assert_eq!((found.n_sentences, found.moments.len()), (3, 3));
     assert!(found.total_bound(&state.priors) < 0.0);
 }
@@ -214,7 +214,7 @@ fn equal_sentences_count_as_often_as_they_occur() {
     };
     let engine = Engine::default();
     let [once, thrice] =
-        [1, 3].map(|multiplicity| fit(&run, &engine, &shard(multiplicity), &priors, Until::default()));
+        [1, 3].map(|multiplicity| fit(&run, &engine, &shard(multiplicity), &priors, StopRule::default()));
     let mut sum = once.clone();
     (0..2).for_each(|_| sum.merge(&once));
     assert_alike(&thrice, &sum, 1e-14);
@@ -226,7 +226,7 @@ fn what_does_not_fit_is_refused() {
     let model = model();
     let run = model.run(&corpus(), u32::MAX);
     let ask = |priors: Vec<Prior>, shard: Shard| {
-        let work = Work::Fit(Named::new(Fit { priors, until: Until::default(), components: Vec::new() }));
+        let work = Work::Fit(Named::new(Fit { priors, until: StopRule::default(), components: Vec::new() }));
         let (grammar, lexicon) = (run.grammar.clone(), run.lexicon.clone());
         Engine::default().run(&grammaton::work::task::Task {
             language: Some(Language { grammar, lexicon }),
@@ -257,7 +257,7 @@ fn priors_at_the_limits_have_finite_bounds() {
             let mut priors = uneven_priors(&model);
             let variances = vec![variance, 0.0, 0.0, 0.0, variance, 0.0, 0.0, 0.0, variance];
             priors[0] = Prior::new(mean.clone(), variances).unwrap();
-            let fit = Fit { priors, until: Until::default(), components: Vec::new() };
+            let fit = Fit { priors, until: StopRule::default(), components: Vec::new() };
             let found = run.answer(&Engine::default(), &run.shards[0], Work::Fit(Named::new(fit)));
             let Answer::Fitted(Fitted::Statistics(statistics)) = found else {
                 panic!("{mean:?}, {variance:e}: {found:?}")
@@ -275,7 +275,7 @@ struct Training {
 }
 
 impl Training {
-    fn new(model: &Model, sentences: &[Vec<u32>], until: Until, state: State) -> Training {
+    fn new(model: &Model, sentences: &[Vec<u32>], until: StopRule, state: State) -> Training {
         let settings =
             Settings { until, estimate: PointEstimate::Softmax, tolerance: 0.0, constrained: None };
         let trainer = Trainer::new(settings, state);
@@ -299,7 +299,7 @@ impl Training {
 /// Sentences are fitted until nothing changes, so that a round falls short of no other for want of rounds within sentences.
 #[test]
 fn the_bound_never_falls() {
-    let (model, until) = (model(), Until { tolerance: 1e-13, max_rounds: 5000 });
+    let (model, until) = (model(), StopRule { tolerance: 1e-13, max_rounds: 5000 });
     for families in [alone(&model), related(&model)] {
         let state = begin(&model, &corpus(), &families);
         let bounds = Training::new(&model, &corpus(), until, state).rounds(30);
@@ -314,15 +314,15 @@ fn the_bound_never_falls() {
 fn a_saved_state_goes_on_to_the_same_bits() {
     let model = model();
     let state = begin(&model, &corpus(), &related(&model));
-    let mut whole = Training::new(&model, &corpus(), Until::default(), state.clone());
+    let mut whole = Training::new(&model, &corpus(), StopRule::default(), state.clone());
     whole.rounds(5);
-    let mut half = Training::new(&model, &corpus(), Until::default(), state);
+    let mut half = Training::new(&model, &corpus(), StopRule::default(), state);
     half.rounds(2);
     let saved = bincode::serde::encode_to_vec(half.trainer.state(), bincode::config::legacy()).unwrap();
     let (state, _): (State, usize) =
         bincode::serde::decode_from_slice(&saved, bincode::config::legacy()).unwrap();
     assert_eq!(state.check(&multinomials(&model)), Ok(()));
-    let mut rest = Training::new(&model, &corpus(), Until::default(), state);
+    let mut rest = Training::new(&model, &corpus(), StopRule::default(), state);
     rest.rounds(3);
     assert_eq!(rest.trainer.state(), whole.trainer.state());
 }
@@ -397,7 +397,7 @@ fn training_approaches_the_generating_parameters() {
 
     let start = Start::Counts(flat).weights(&groups, 1, 1);
     let state = State::new(&multinomials, &start, &alone(&model)).unwrap();
-    let mut training = Training::new(&model, &sentences, Until::default(), state);
+    let mut training = Training::new(&model, &sentences, StopRule::default(), state);
     // KL from the truth, of roots and of attachments to the right of nouns, which are many
     let distance = |trainer: &Trainer| -> f64 {
         let found = trainer.params().predictive_weights(&model.prepared.grammar);

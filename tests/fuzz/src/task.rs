@@ -16,7 +16,7 @@ use grammaton::models::adaptor::start::Start;
 use grammaton::models::decode::{Decode, Decoder};
 use grammaton::models::dmv;
 use grammaton::models::dmv::constraint::{ArcClass, Component};
-use grammaton::models::logistic_normal::{Multinomials, PointEstimate, Prior, Until};
+use grammaton::models::logistic_normal::{Multinomials, PointEstimate, Prior, StopRule};
 use grammaton::models::sampler::{Hyper, HyperPrior, Settings as OfSweep};
 use grammaton::models::tally::Analysis;
 use grammaton::num::{Noise, Wide};
@@ -440,7 +440,7 @@ fn fitted() -> Example {
     let shard = Shard::Sentences(vec![Sentence { tokens: tokens.to_vec(), multiplicity: 2 }]);
     let prior = |mean| Prior::related(mean, &[Some(0), Some(0)]).expect("it is one");
     let priors = vec![prior(vec![-1.0, 0.5]), prior(vec![0.0, 0.25])];
-    let until = Until { tolerance: 1e-5, max_rounds: MAX_FIT_ROUNDS };
+    let until = StopRule { tolerance: 1e-5, max_rounds: MAX_FIT_ROUNDS };
     let task = Task {
         language: Some(Language { grammar: Named::new(grammar), lexicon: Named::new(Lexicon::default()) }),
         shard: Named::new(shard),
@@ -466,7 +466,7 @@ fn dependencies() -> [Example; 2] {
     let prior =
         |range: std::ops::Range<usize>| Prior::independent(vec![0.5; range.len()]).expect("it is one");
     let priors = multinomials.iter().map(prior).collect();
-    let until = Until { tolerance: 1e-5, max_rounds: MAX_FIT_ROUNDS };
+    let until = StopRule { tolerance: 1e-5, max_rounds: MAX_FIT_ROUNDS };
     let components = vec![Weighted { component, weight: 0.25 }];
     let weights = vec![Wide::from_f64(0.3); dmv::Layout::new(2).n_params()];
     let decoders = vec![Decoder::Viterbi, Decoder::MbrArcs];

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result};
 use grammaton::data::corpus::decode::is_encoded;
 use grammaton::data::corpus::{Analyses, Corpus, Options, ReadError, Reader};
 
-use super::{Part, STANDARD_INPUT};
+use super::{STANDARD_INPUT, TextPart};
 
 /// Number of bytes that are read at a time.
 const PIECE: usize = 1 << 16;
@@ -27,7 +27,7 @@ pub struct Arriving<R> {
     /// Whether a line has marked a word boundary: from there on sentences have a gold segmentation.
     marks_words: bool,
     /// Sentences from the first one with a gold segmentation on, if the part began before it.
-    next: Option<Part>,
+    next: Option<TextPart>,
     ended: bool,
 }
 
@@ -72,7 +72,7 @@ impl<R: Read> Arriving<R> {
         }
     }
 
-    fn part(&mut self) -> Result<Option<Part>> {
+    fn part(&mut self) -> Result<Option<TextPart>> {
         if let Some(next) = self.next.take() {
             return Ok(Some(next));
         }
@@ -98,9 +98,9 @@ impl<R: Read> Arriving<R> {
     }
 
     /// The part with the gold segmentation of the lines from the first one on that marks words.
-    fn with_gold(&mut self, corpus: Option<Corpus>) -> Part {
+    fn with_gold(&mut self, corpus: Option<Corpus>) -> TextPart {
         let n_lines = self.n_lines;
-        let part = |corpus: Option<Corpus>| Part { corpus, n_lines };
+        let part = |corpus: Option<Corpus>| TextPart { corpus, n_lines };
         if self.marks_words {
             return part(corpus);
         }
@@ -124,9 +124,9 @@ impl<R: Read> Arriving<R> {
 }
 
 impl<R: Read> Iterator for Arriving<R> {
-    type Item = Result<Part>;
+    type Item = Result<TextPart>;
 
-    fn next(&mut self) -> Option<Result<Part>> {
+    fn next(&mut self) -> Option<Result<TextPart>> {
         self.part().transpose()
     }
 }
@@ -183,7 +183,7 @@ mod tests {
         let options = Options { max_symbols: 100, ..Options::default() };
         let pieces = Pieces { pieces: bytes.chunks(size).collect(), n_read: &Cell::new(0) };
         for part in Arriving::new(pieces, &options) {
-            let Part { corpus, n_lines } = part?;
+            let TextPart { corpus, n_lines } = part?;
             found.1 = n_lines;
             if let Some(corpus) = corpus {
                 for (at, sentence) in corpus.sentences.iter().enumerate() {

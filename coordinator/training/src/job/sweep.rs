@@ -24,7 +24,7 @@ pub type SweepTable = BTreeMap<String, Vec<toml::Value>>;
 pub struct Sweep(Vec<Vec<(String, Vec<Node>)>>);
 
 /// The values of a point by key.
-pub type Choice = Vec<(String, Node)>;
+pub type PointValues = Vec<(String, Node)>;
 
 const TABLE: &str = "sweep";
 /// The tables of a grid.
@@ -115,13 +115,13 @@ impl Sweep {
     }
 
     /// All combinations, with the last key varying fastest; one empty combination if nothing varies.
-    pub fn points(&self) -> Vec<Choice> {
+    pub fn points(&self) -> Vec<PointValues> {
         if self.0.is_empty() {
             return vec![Vec::new()];
         }
         let of_table = |table: &Vec<(String, Vec<Node>)>| {
-            table.iter().fold(vec![Vec::new()], |points: Vec<Choice>, (key, values)| {
-                let longer = |point: &Choice| {
+            table.iter().fold(vec![Vec::new()], |points: Vec<PointValues>, (key, values)| {
+                let longer = |point: &PointValues| {
                     let point = point.clone();
                     values.iter().map(move |value| {
                         let mut point = point.clone();
@@ -164,7 +164,7 @@ fn values(key: &str, node: Node) -> Vec<Node> {
 }
 
 /// Sets the values of a point in the document.
-pub fn chosen(root: &Node, point: &Choice) -> Node {
+pub fn chosen(root: &Node, point: &PointValues) -> Node {
     let mut root = root.clone();
     for (key, value) in point {
         root.put(&[OF, key], value.clone())
@@ -174,12 +174,12 @@ pub fn chosen(root: &Node, point: &Choice) -> Node {
 }
 
 /// The values of a point by key.
-pub fn settings(point: &Choice) -> BTreeMap<String, toml::Value> {
+pub fn settings(point: &PointValues) -> BTreeMap<String, toml::Value> {
     point.iter().map(|(key, value)| (key.clone(), value.value.plain())).collect()
 }
 
 /// Name of a point: `alpha=1e-5 method=em`; empty if nothing varies.
-pub fn name(point: &Choice) -> String {
+pub fn name(point: &PointValues) -> String {
     let parts: Vec<String> =
         point.iter().map(|(key, value)| format!("{key}={}", value.value.text())).collect();
     parts.join(" ")

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use fleet::{Compute, Inline};
 use grammaton::encoding::encode;
 use grammaton::grammar::{ParamId, SymbolId};
-use grammaton::models::logistic_normal::{Moments, Part};
+use grammaton::models::logistic_normal::{ComponentSums, Moments};
 use grammaton::models::sampler::state::Choice;
 use grammaton::models::sampler::{Hyper, Moves, State, Uses};
 use grammaton::models::tally::Analysis;
@@ -202,7 +202,7 @@ fn fields(answer: &mut Answer, visit: Visit<'_>) {
                 visit("second", Field::Doubles(second));
                 visit("variance", Field::Doubles(variance));
             }
-            for Part { bound, n_empty } in found.parts.iter_mut().take(2) {
+            for ComponentSums { bound, n_empty } in found.parts.iter_mut().take(2) {
                 visit("part_bounds", Field::Double(bound));
                 visit("empty", Field::Long(n_empty));
             }

@@ -12,7 +12,7 @@ use grammaton::forest::{Prepared as PreparedGrammar, TooAmbiguous};
 use grammaton::grammar::{Grammar, ParamId};
 use grammaton::methods::Basis;
 use grammaton::models::Model;
-use grammaton::prepare::candidates::{Choice, no_strings};
+use grammaton::prepare::candidates::{StringChoice, no_strings};
 use grammaton::prepare::{self, Chosen, MostProbable, Prepared, ShardSet, Workers};
 use grammaton::work::shard::Shard;
 use grammaton::work::task::{Answer, Language, Lengths, Named, Work};
@@ -39,7 +39,7 @@ pub fn plan(
     fleet: &dyn Map,
     input: &Input,
     items: Items,
-    choice: &Choice,
+    choice: &StringChoice,
     before: Option<Chosen>,
 ) -> Result<(Chosen, Plan)> {
     let sentences = match items {

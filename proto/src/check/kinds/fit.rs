@@ -3,7 +3,7 @@
 use grammaton::grammar::Grammar;
 use grammaton::limits::is_count;
 use grammaton::models::dmv::constraint::Constraints;
-use grammaton::models::logistic_normal::{Moments, Multinomials, Prior, Statistics, Until};
+use grammaton::models::logistic_normal::{Moments, Multinomials, Prior, Statistics, StopRule};
 use grammaton::train::mixture::MAX_COMPONENTS;
 use grammaton::work::task::{Fit, Fitted};
 
@@ -27,7 +27,7 @@ fn bounded(number: f64) -> bool {
 }
 
 pub fn check(task: &Items<'_>, with: &Fit) -> Result<(), Invalid> {
-    let Fit { priors, until: Until { tolerance, max_rounds }, components } = with;
+    let Fit { priors, until: StopRule { tolerance, max_rounds }, components } = with;
     for prior in priors {
         numbers("fit.means", prior.mean(), BOUNDED, bounded)?;
         numbers("fit.covariances", prior.covariance(), BOUNDED, bounded)?;

@@ -23,12 +23,12 @@ use super::{Expectation, Layout, Shard, Weights};
 
 /// The own counts of a shard's trees: what it carries from round to round.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Own {
+pub struct TreeCounts {
     /// For every tree, the blocks of its nodes, in preorder.
     pub trees: Vec<Vec<f32>>,
 }
 
-impl Own {
+impl TreeCounts {
     /// Bytes that the counts take.
     pub fn n_bytes(&self) -> usize {
         self.trees.iter().map(|counts| counts.len() * size_of::<f32>()).sum()
@@ -59,9 +59,9 @@ impl Own {
 }
 
 /// Own counts to begin with: those under given weights.
-pub fn begin(layout: &Layout, weights: &Weights, shard: &Shard) -> (Expectation, Own) {
+pub fn begin(layout: &Layout, weights: &Weights, shard: &Shard) -> (Expectation, TreeCounts) {
     let mut reader = Reader::default();
-    let mut own = Own::default();
+    let mut own = TreeCounts::default();
     let mut ln_z = 0.0;
     for tree in checked(&shard.trees) {
         let starts = starts(layout, tree);
@@ -83,7 +83,13 @@ pub fn begin(layout: &Layout, weights: &Weights, shard: &Shard) -> (Expectation,
 ///
 /// # Panics
 /// If `own` is not that of the shard.
-pub fn pass(layout: &Layout, totals: &[f64], alpha: f64, shard: &Shard, mut own: Own) -> (Expectation, Own) {
+pub fn pass(
+    layout: &Layout,
+    totals: &[f64],
+    alpha: f64,
+    shard: &Shard,
+    mut own: TreeCounts,
+) -> (Expectation, TreeCounts) {
     assert_eq!(own.trees.len(), shard.trees.len(), "own counts for every tree");
     let mut reader = Reader::default();
     let mut others = Totals { layout, sums: layout.group_sums(totals), counts: totals.to_vec() };

@@ -24,17 +24,17 @@ use super::posterior::{Posteriors, SideBySide};
 
 /// End of the rounds of a sentence.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Until {
+pub struct StopRule {
     /// Change of the bound, as a share of it, below which they do.
     pub tolerance: f64,
     /// Most rounds, at least 1.
     pub max_rounds: u32,
 }
 
-impl Default for Until {
+impl Default for StopRule {
     /// The values of JDageem: 10⁻⁵ of the bound, 300 rounds.
-    fn default() -> Until {
-        Until { tolerance: 1e-5, max_rounds: 300 }
+    fn default() -> StopRule {
+        StopRule { tolerance: 1e-5, max_rounds: 300 }
     }
 }
 
@@ -94,7 +94,7 @@ impl SentenceFitter {
         &mut self,
         priors: &[Prior],
         multinomials: &[u32],
-        until: Until,
+        until: StopRule,
         mut parse: impl FnMut(&[f64], &mut [f64]) -> f64,
     ) -> Fit {
         self.begin(priors, multinomials);

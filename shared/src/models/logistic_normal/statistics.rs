@@ -31,7 +31,7 @@ pub struct Moments {
 
 /// Result of a mixture's component ([`crate::train::mixture`]).
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Part {
+pub struct ComponentSums {
     /// Sum of [`Fit::bound`]; of the base where the component is empty.
     pub bound: f64,
     /// Sentences in which it is empty: it allows none of their trees.
@@ -50,7 +50,7 @@ pub struct Statistics {
     /// Moments of each multinomial.
     pub moments: Vec<Moments>,
     /// Sums of each component of a mixture, the base first; empty without a mixture.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ComponentSums>,
 }
 
 impl Moments {
@@ -173,7 +173,7 @@ impl Statistics {
         self.n_rounds += other.n_rounds;
         self.bound += other.bound;
         self.moments.iter_mut().zip(&other.moments).for_each(|(sums, others)| sums.merge(others));
-        self.parts.resize(other.parts.len(), Part::default());
+        self.parts.resize(other.parts.len(), ComponentSums::default());
         for (sums, others) in self.parts.iter_mut().zip(&other.parts) {
             sums.bound += others.bound;
             sums.n_empty += others.n_empty;
@@ -200,7 +200,7 @@ impl Statistics {
     }
 
     /// The variational bound of all sentences (Eq. 8), with the multinomials that sentences left out. Never falls from one M-step to the
-    /// next, but for what [`super::Until`] leaves undone.
+    /// next, but for what [`super::StopRule`] leaves undone.
     pub fn total_bound(&self, priors: &[Prior]) -> f64 {
         self.bound - self.divergence_unused(priors)
     }

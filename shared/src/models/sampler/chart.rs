@@ -40,12 +40,12 @@ impl Weight for Wide {
 }
 
 /// The number of a value: small charts take less memory to read.
-pub(super) trait Place: Copy {
+pub(super) trait ValueIndex: Copy {
     fn new(at: usize) -> Self;
     fn at(self) -> usize;
 }
 
-impl Place for u16 {
+impl ValueIndex for u16 {
     fn new(at: usize) -> u16 {
         at as u16
     }
@@ -54,7 +54,7 @@ impl Place for u16 {
     }
 }
 
-impl Place for u32 {
+impl ValueIndex for u32 {
     fn new(at: usize) -> u32 {
         at as u32
     }
@@ -150,11 +150,11 @@ impl<N: Weight> Joins<N> for Heated<'_> {
 }
 
 /// A step of a leftmost derivation that was drawn.
-pub(super) enum Sketched {
+pub(super) enum SketchStep {
     Param(ParamId),
     /// Joins any of the tables with that string.
     Joins(u32),
-    /// Opens a table with that string; its label follows, up to the [`Sketched::End`] of it.
+    /// Opens a table with that string; its label follows, up to the [`SketchStep::End`] of it.
     Opens(u32),
     End,
 }
@@ -162,7 +162,7 @@ pub(super) enum Sketched {
 /// A leftmost derivation that is drawn, in memory that is used again.
 #[derive(Default)]
 pub(super) struct Sketch {
-    pub steps: Vec<Sketched>,
+    pub steps: Vec<SketchStep>,
     /// Remaining draws, last first.
     open: Vec<Open>,
     below: Vec<u32>,
@@ -208,7 +208,7 @@ impl AnyChart {
     }
 }
 
-impl<P: Place> Chart<P> {
+impl<P: ValueIndex> Chart<P> {
     /// Number of values.
     pub fn len(&self) -> usize {
         1 + self.leaves.len() + self.nodes.len()
@@ -232,7 +232,7 @@ impl<P: Place> Chart<P> {
     fn tails(&self, value: usize) -> impl Iterator<Item = usize> + '_ {
         let node = value.checked_sub(1 + self.leaves.len());
         let edges = node.map_or(&[][..], |node| self.edges(node));
-        edges.iter().flat_map(|edge| edge.tails).map(Place::at)
+        edges.iter().flat_map(|edge| edge.tails).map(ValueIndex::at)
     }
 
     /// Number of the edges of a value.
@@ -331,7 +331,7 @@ impl<P: Place> Chart<P> {
             // Where the base of the value begins in what is drawn from, its factor there, the total, and the point if it is drawn.
             let (at, before, factor, total, point) = match next {
                 Open::End => {
-                    sketch.push(Sketched::End);
+                    sketch.push(SketchStep::End);
                     continue;
                 }
                 Open::Base(at) => (at, N::ZERO, N::ONE, self.base(at, weights, beta), None),
@@ -343,11 +343,11 @@ impl<P: Place> Chart<P> {
                     };
                     let point = (joins > N::ZERO).then(|| N::from_f64(uniform(random)) * beta[at]);
                     if point.is_some_and(|point| point < joins) {
-                        sketch.push(Sketched::Joins(seat.string));
+                        sketch.push(SketchStep::Joins(seat.string));
                         continue;
                     }
                     if seat.adapted > 0 {
-                        sketch.push(Sketched::Opens(seat.string));
+                        sketch.push(SketchStep::Opens(seat.string));
                         open.push(Open::End);
                     }
                     (at, joins, opens, beta[at], point)
@@ -368,14 +368,14 @@ impl<P: Place> Chart<P> {
                 }
             };
             push_param(edge.param.at() as u32, sketch);
-            let tails = edge.tails.into_iter().rev().map(Place::at);
+            let tails = edge.tails.into_iter().rev().map(ValueIndex::at);
             open.extend(tails.filter(|&tail| tail != 0).map(Open::Value));
         }
     }
 }
 
 /// The first edge at which the running sum of the values, times `factor` and with `before` in front, exceeds `point`.
-fn choose<'e, N: Weight, P: Place>(
+fn choose<'e, N: Weight, P: ValueIndex>(
     edges: &'e [Edge<P>],
     before: N,
     factor: N,
@@ -399,11 +399,11 @@ fn choose<'e, N: Weight, P: Place>(
 
 /// The sum of the values of `edges`.
 #[inline]
-fn sum<N: Weight, P: Place>(edges: &[Edge<P>], rules: &[N], beta: &[N]) -> N {
+fn sum<N: Weight, P: ValueIndex>(edges: &[Edge<P>], rules: &[N], beta: &[N]) -> N {
     edges.iter().fold(N::ZERO, |sum, edge| sum + edge.value(rules, beta))
 }
 
-impl<P: Place> Edge<P> {
+impl<P: ValueIndex> Edge<P> {
     #[inline]
     fn value<N: Weight>(&self, rules: &[N], beta: &[N]) -> N {
         let [left, right] = self.tails.map(|tail| beta[tail.at()]);
@@ -422,8 +422,8 @@ impl<N: Weight, J: Joins<N>> Weights<'_, N, J> {
     }
 }
 
-fn push_param(param: u32, sketch: &mut Vec<Sketched>) {
+fn push_param(param: u32, sketch: &mut Vec<SketchStep>) {
     if param != ParamId::ONE.0 {
-        sketch.push(Sketched::Param(ParamId(param)));
+        sketch.push(SketchStep::Param(ParamId(param)));
     }
 }

@@ -1,6 +1,6 @@
 //! Makes a [`Chart`] of a forest.
 
-use super::chart::{self, AnyChart, Chart, Leaf, Node, Place, Seat};
+use super::chart::{self, AnyChart, Chart, Leaf, Node, Seat, ValueIndex};
 use super::fixed::Fixed;
 use crate::forest::binary::{BinaryGrammar, Kind};
 use crate::forest::{Edge, Forest, Label};
@@ -177,7 +177,7 @@ impl Layout {
         }
     }
 
-    fn with_places<P: Place>(&self) -> Chart<P> {
+    fn with_places<P: ValueIndex>(&self) -> Chart<P> {
         let place = |at: u32| P::new(at as usize);
         let edge =
             |edge: &chart::Edge<u32>| chart::Edge { param: place(edge.param), tails: edge.tails.map(place) };

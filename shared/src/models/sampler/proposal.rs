@@ -14,7 +14,7 @@
 use rand_pcg::Pcg64Mcg;
 use rustc_hash::FxHashMap;
 
-use super::chart::{AnyChart, Chart, Heated, Joins, Place, Shares, Sketch, Sketched, Weight, Weights};
+use super::chart::{AnyChart, Chart, Heated, Joins, Shares, Sketch, SketchStep, ValueIndex, Weight, Weights};
 use super::items::{Item, Items};
 use super::seating::{Product, Seating};
 use super::state::{Choice, TableId};
@@ -73,7 +73,7 @@ pub(super) enum Target {
 
 /// How probable it was to draw a derivation.
 #[derive(Clone, Copy)]
-pub(super) struct Drawn {
+pub(super) struct DrawProbability {
     /// But for a factor that is the same for all derivations of the same target, and for `rules` if these are left out.
     pub probability: Wide,
     /// The product of the drawn probabilities of its rules, those in the label of a table once; one if they are left out, as they cancel.
@@ -203,7 +203,7 @@ impl Proposer {
         }
     }
 
-    fn sketch_in<P: Place>(
+    fn sketch_in<P: ValueIndex>(
         &mut self,
         chart: &Chart<P>,
         seating: &Seating,
@@ -247,7 +247,7 @@ impl Proposer {
     }
 
     /// How probable it is to draw `choices`. Tables without customers are those that it would open.
-    pub fn probability(&mut self, seating: &Seating, choices: &[Choice]) -> Drawn {
+    pub fn probability(&mut self, seating: &Seating, choices: &[Choice]) -> DrawProbability {
         // What the chart weighs, that of drawn rules apart, and what is drawn besides.
         let [mut weights, mut rules, mut besides] = [(); 3].map(|()| Product::default());
         let is_drawn = self.has_drawn_rules();
@@ -297,7 +297,7 @@ impl Proposer {
             }
         }
         let rules = rules.value();
-        Drawn { probability: self.tempered(weights.value() * rules) * besides.value(), rules }
+        DrawProbability { probability: self.tempered(weights.value() * rules) * besides.value(), rules }
     }
 }
 
@@ -309,7 +309,7 @@ struct Drawing<'c, P> {
     fixed: &'c Forest,
 }
 
-impl<P: Place> Drawing<'_, P> {
+impl<P: ValueIndex> Drawing<'_, P> {
     /// Draws a derivation, if the total weight of all of them can be trusted.
     fn draw<N: Weight>(
         &self,
@@ -333,7 +333,7 @@ impl<P: Place> Drawing<'_, P> {
 /// Makes choices of a sketch: draws the tables to join, and gets those to open from `opens`.
 fn settle(
     seating: &mut Seating,
-    sketch: &[Sketched],
+    sketch: &[SketchStep],
     random: &mut Pcg64Mcg,
     mut opens: impl FnMut(&mut Seating, u32, Vec<Choice>, &mut Pcg64Mcg) -> TableId,
 ) -> Vec<Choice> {
@@ -342,10 +342,10 @@ fn settle(
     let mut around: Vec<(u32, Vec<Choice>)> = Vec::new();
     for sketched in sketch {
         match *sketched {
-            Sketched::Param(param) => choices.push(Choice::Param(param)),
-            Sketched::Joins(string) => choices.push(Choice::Table(seating.choose(string, random))),
-            Sketched::Opens(string) => around.push((string, std::mem::take(&mut choices))),
-            Sketched::End => {
+            SketchStep::Param(param) => choices.push(Choice::Param(param)),
+            SketchStep::Joins(string) => choices.push(Choice::Table(seating.choose(string, random))),
+            SketchStep::Opens(string) => around.push((string, std::mem::take(&mut choices))),
+            SketchStep::End => {
                 let (string, outer) = around.pop().expect("a label that ends has begun");
                 let label = std::mem::replace(&mut choices, outer);
                 let table = opens(seating, string, label, random);

@@ -35,10 +35,10 @@ pub(super) struct Seating<'a> {
     /// Restaurant of each adapted nonterminal.
     pub restaurants: Vec<Restaurant>,
     /// `[n_strings + 1]`.
-    seated: Vec<Seated>,
+    seated: Vec<Occupancy>,
     /// By string, up to the last one that can be joined: Σ_k (n_k − d) over its tables.
     pub shares: Vec<f64>,
-    tables: Vec<Serving>,
+    tables: Vec<SeatedTable>,
     free: Vec<TableId>,
     /// Tables whose labels are still to be seated or unseated.
     todo: Vec<TableId>,
@@ -48,7 +48,7 @@ pub(super) struct Seating<'a> {
 
 /// Customers and tables of a string.
 #[derive(Clone, Copy)]
-struct Seated {
+struct Occupancy {
     customers: u32,
     tables: u32,
     /// Its first table, [`NO_TABLE`] if there is none.
@@ -56,7 +56,7 @@ struct Seated {
 }
 
 /// A table.
-struct Serving {
+struct SeatedTable {
     string: u32,
     /// The number of its adapted nonterminal.
     adapted: StickId,
@@ -68,11 +68,11 @@ struct Serving {
 
 const NO_TABLE: TableId = TableId(u32::MAX);
 
-impl Serving {
+impl SeatedTable {
     /// A table without customers.
-    fn new(items: &Items, string: u32, label: Vec<Choice>) -> Serving {
+    fn new(items: &Items, string: u32, label: Vec<Choice>) -> SeatedTable {
         let adapted = items.strings()[string as usize].adapted;
-        Serving { string, adapted, customers: 0, label, next: NO_TABLE }
+        SeatedTable { string, adapted, customers: 0, label, next: NO_TABLE }
     }
 }
 
@@ -100,7 +100,7 @@ impl<'a> Seating<'a> {
             uses: vec![0; prior.pseudo.len()],
             totals: vec![0; prior.groups.len()],
             restaurants: hyper.iter().copied().map(Restaurant::new).collect(),
-            seated: vec![Seated { customers: 0, tables: 0, first: NO_TABLE }; items.strings().len()],
+            seated: vec![Occupancy { customers: 0, tables: 0, first: NO_TABLE }; items.strings().len()],
             shares: vec![0.0; items.last_joined() as usize + 1],
             tables: Vec::new(),
             free: Vec::new(),
@@ -113,7 +113,7 @@ impl<'a> Seating<'a> {
     pub fn resume(items: &'a Items, prior: &'a Prior, state: &State) -> Result<Seating<'a>, StateError> {
         let mut seating = Seating::new(items, prior, &state.hyper);
         for (table, string) in checked(state.tables.iter().zip(state.strings(items)?)) {
-            seating.tables.push(Serving::new(items, string, table.label.clone()));
+            seating.tables.push(SeatedTable::new(items, string, table.label.clone()));
         }
         for tree in checked(&state.trees) {
             seating.seat(tree);
@@ -125,7 +125,7 @@ impl<'a> Seating<'a> {
     /// The state, given `trees`, whose tables are numbered anew.
     pub fn state(&mut self, trees: &mut [Vec<Choice>]) -> State {
         self.renumber(trees);
-        let table = |serving: &Serving| Table {
+        let table = |serving: &SeatedTable| Table {
             symbol: self.items.adapted()[serving.adapted.index()],
             label: serving.label.clone(),
         };
@@ -177,7 +177,7 @@ impl<'a> Seating<'a> {
             }
         };
         trees.iter_mut().for_each(named);
-        let mut before: Vec<Option<Serving>> =
+        let mut before: Vec<Option<SeatedTable>> =
             std::mem::take(&mut self.tables).into_iter().map(Some).collect();
         for at in order {
             let mut serving = before[at as usize].take().expect("every table is named once");
@@ -208,7 +208,7 @@ impl<'a> Seating<'a> {
 
     /// Customers and tables of `string`.
     pub fn uses_of(&self, string: u32) -> (u32, u32) {
-        let Seated { customers, tables, .. } = self.seated[string as usize];
+        let Occupancy { customers, tables, .. } = self.seated[string as usize];
         (customers, tables)
     }
 
@@ -283,7 +283,7 @@ impl<'a> Seating<'a> {
 
     /// A table of `string`, drawn in proportion to n_k − d.
     pub fn choose(&self, string: u32, random: &mut Pcg64Mcg) -> TableId {
-        let Seated { first, tables, .. } = self.seated[string as usize];
+        let Occupancy { first, tables, .. } = self.seated[string as usize];
         if tables == 1 {
             return first;
         }
@@ -301,7 +301,7 @@ impl<'a> Seating<'a> {
 
     /// A table without customers.
     pub fn prepare(&mut self, string: u32, label: Vec<Choice>) -> TableId {
-        let serving = Serving::new(self.items, string, label);
+        let serving = SeatedTable::new(self.items, string, label);
         match self.free.pop() {
             Some(table) => {
                 self.tables[table.index()] = serving;
@@ -449,7 +449,7 @@ impl<'a> Seating<'a> {
     }
 }
 
-impl Seated {
+impl Occupancy {
     /// Σ_k (n_k − d) over its tables.
     #[inline]
     fn shares(self, discount: f64) -> f64 {

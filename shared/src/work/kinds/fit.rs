@@ -12,8 +12,8 @@ use crate::forest::inside::{LEAST_LN, Scratch, real_posteriors, wide_posteriors}
 use crate::forest::{Edge, Forest};
 use crate::grammar::Grammar;
 use crate::models::dmv::constraint::Component;
-use crate::models::logistic_normal::{Multinomials, Part, PriorsError, SentenceFitter, Statistics};
-use crate::models::logistic_normal::{Prior, Until};
+use crate::models::logistic_normal::{ComponentSums, Multinomials, PriorsError, SentenceFitter, Statistics};
+use crate::models::logistic_normal::{Prior, StopRule};
 use crate::num::Wide;
 use crate::num::special::{exp_each, ln};
 use crate::stop::{self, checked};
@@ -29,7 +29,7 @@ pub struct Fit {
     /// One for each of the grammar's [`crate::models::logistic_normal::Multinomials`].
     pub priors: Vec<Prior>,
     /// End of the rounds of a sentence.
-    pub until: Until,
+    pub until: StopRule,
     /// Components of a mixture beside the base, of a dependency grammar ([`crate::models::dmv`]) alone.
     pub components: Vec<Weighted>,
 }
@@ -90,7 +90,7 @@ fn fit(shard: &BuiltShard, grammar: &Grammar, with: &Fit) -> Result<Fitted, Comp
     let multinomials = Multinomials::new(grammar).map_err(PriorsError::from)?;
     multinomials.check(&with.priors)?;
     let mut statistics = Statistics::new(multinomials.len());
-    statistics.parts = vec![Part::default(); with.n_parts()];
+    statistics.parts = vec![ComponentSums::default(); with.n_parts()];
     let mut sentence = SentenceFitter::default();
     let mut reader = Reader::new(shard, &multinomials);
     for (at, item) in shard.items.iter().enumerate() {

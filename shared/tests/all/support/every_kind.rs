@@ -13,7 +13,7 @@ use grammaton::models::decode::{Decode, Decoder};
 use grammaton::models::dmv;
 use grammaton::models::dmv::constraint::Component;
 use grammaton::models::latent;
-use grammaton::models::logistic_normal::{Multinomials, Prior, Until};
+use grammaton::models::logistic_normal::{Multinomials, Prior, StopRule};
 use grammaton::models::sampler::{Hyper, HyperPrior, Settings};
 use grammaton::num::Wide;
 use grammaton::work::engine::Engine;
@@ -157,7 +157,7 @@ fn dependencies(n: usize) -> Vec<Case> {
     let prior = |range: std::ops::Range<usize>| Prior::independent(vec![0.5; range.len()]).unwrap();
     let priors: Vec<Prior> = multinomials.iter().map(prior).collect();
     let component = Component::built_in("short-dep").unwrap();
-    let until = Until { tolerance: 1e-6, max_rounds: 5 };
+    let until = StopRule { tolerance: 1e-6, max_rounds: 5 };
     let fit = |components| Work::Fit(Named::new(Fit { priors: priors.clone(), until, components }));
     let language = Language { grammar: Named::new(grammar.clone()), lexicon: Named::new(Lexicon::default()) };
     let decode = Decode {

@@ -1,7 +1,7 @@
 //! The E-step of a sentence with logistic-normal priors as in JDageem, in plain loops: each of λ, ζ, ν, ζ at its optimum given the others, then
 //! a parse, until the bound changes by less than the tolerance. With nothing of the code under test.
 
-use grammaton::models::logistic_normal::{Prior, Until};
+use grammaton::models::logistic_normal::{Prior, StopRule};
 use grammaton::num::special::{exp, ln};
 
 /// A⁻¹ and |A| by Gauss–Jordan elimination. `[n, n]`
@@ -127,7 +127,7 @@ impl Posterior {
 
 /// The bound of a sentence that uses all of the priors' multinomials; `parse` as for
 /// [`grammaton::models::logistic_normal::SentenceFitter::fit`].
-pub fn bound(priors: &[&Prior], until: Until, mut parse: impl FnMut(&[f64], &mut [f64]) -> f64) -> f64 {
+pub fn bound(priors: &[&Prior], until: StopRule, mut parse: impl FnMut(&[f64], &mut [f64]) -> f64) -> f64 {
     let mut posteriors: Vec<Posterior> = priors.iter().map(|prior| Posterior::new(prior)).collect();
     let mut weights: Vec<f64> = priors.iter().flat_map(|prior| prior.mean()).copied().collect();
     let mut counts = vec![0.0; weights.len()];

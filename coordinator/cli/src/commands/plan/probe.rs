@@ -26,12 +26,12 @@ use basics::clock;
 use fleet::forecast::{Load, Message, TaskLoad};
 use fleet::{Compute, Fleet, FleetConfig, FleetError, Inline, Map, MapReport, Stage, Tasks, engine};
 use grammaton::prepare::Chosen;
+use grammaton::prepare::candidates::StringChoice;
 use scheduler::Failure;
 use training::events::All;
 use training::job::Job;
 use training::train::checkpoint::{Checkpoints, Origin, Progress};
 use training::train::checkpoint_writer::CheckpointWriter;
-use training::train::choice;
 use training::train::group::{Inputs, Prepared};
 use training::train::prepare::{self, Items};
 use training::train::rounds::Training;
@@ -81,7 +81,7 @@ pub fn measure(job: &Job) -> Result<(Load, Measured)> {
     let origin = Origin::new(job, &items);
     let (mut prepared, mut all_chosen): (Vec<Prepared<'_>>, Vec<Chosen>) = Default::default();
     for (group, items) in inputs.groups.iter().zip(items) {
-        let choice = choice(&group.job.inference);
+        let choice = StringChoice::from(&group.job.inference);
         let (chosen, plan) = prepare::plan(&probe, &group.input, items, &choice, None)?;
         prepared.push(Prepared::new(group, plan));
         all_chosen.push(chosen);

@@ -29,7 +29,7 @@ pub fn tree(packed: &Packed, layout: &Layout, weights: &[f64], decoder: Decoder)
 
 /// An edge, and the subtypes of its children.
 #[derive(Clone, Copy, Default)]
-struct Choice {
+struct BestEdge {
     edge: usize,
     left: usize,
     right: usize,
@@ -41,14 +41,14 @@ fn viterbi(packed: &Packed, layout: &Layout, weights: &[f64]) -> Option<Vec<Step
     // As inside weights; the last row stands for children that are not there.
     let mut best = vec![0.0; n * h];
     best.resize((n + 1) * h, 1.0);
-    let mut choices = vec![Choice::default(); n * h];
+    let mut choices = vec![BestEdge::default(); n * h];
     for (number, edge) in packed.edges.iter().enumerate() {
         for a in 0..layout.n_subtypes_of(packed.labels[edge.parent as usize]) {
             let (value, left, right) = best_children(edge, a, &best, layout, weights);
             let place = edge.parent as usize * h + a;
             if value > best[place] {
                 best[place] = value;
-                choices[place] = Choice { edge: number, left, right };
+                choices[place] = BestEdge { edge: number, left, right };
             }
         }
     }
@@ -89,7 +89,7 @@ fn max_rule(packed: &Packed, layout: &Layout, weights: &[f64]) -> Option<Vec<Ste
     // The last one stands for children that are not there.
     let mut best = vec![f64::NEG_INFINITY; n];
     best.push(0.0);
-    let mut choices = vec![Choice::default(); n];
+    let mut choices = vec![BestEdge::default(); n];
     for (number, (edge, posterior)) in packed.edges.iter().zip(posteriors).enumerate() {
         let own = if edge.by == By::Same { 0.0 } else { ln(posterior) };
         let value = own + best[edge.left as usize] + best[edge.right as usize];
@@ -102,7 +102,7 @@ fn max_rule(packed: &Packed, layout: &Layout, weights: &[f64]) -> Option<Vec<Ste
 }
 
 /// The tree of the choices, from the root down.
-fn walk(packed: &Packed, layout: &Layout, choice: impl Fn(usize, usize) -> Choice) -> Vec<Step> {
+fn walk(packed: &Packed, layout: &Layout, choice: impl Fn(usize, usize) -> BestEdge) -> Vec<Step> {
     let mut steps = Vec::new();
     // Nodes yet to be drawn with their subtypes, the leftmost last.
     let mut open = vec![(packed.n_nodes() - 1, 0)];
