@@ -70,7 +70,7 @@ fn measure(grammar: &Grammar, n: usize, length: usize) {
     let sentences: Vec<Sentence> = (0..n)
         .map(|sentence| {
             let place = |at| ((noise.symmetric((sentence * length + at) as u64) + 1.0) * 1e6) as usize;
-            Sentence { tokens: (0..length).map(|at| word(place(at))).collect(), multiplicity: 1 }
+            Sentence::new((0..length).map(|at| word(place(at))).collect(), 1)
         })
         .collect();
     let shards: Vec<Dense> = sentences

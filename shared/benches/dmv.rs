@@ -55,7 +55,7 @@ fn measure(symbols: &[String], tags: &[Vec<u32>], merge: bool, runs: usize) {
         let cut = shard::cut(&sentences, shard::DEFAULT_SHARD_SYMBOLS).into_iter();
         cut.map(|cut| Named::new(cut.shard)).collect()
     } else {
-        let alone = |tokens: &Vec<SymbolId>| Sentence { tokens: tokens.clone(), multiplicity: 1 };
+        let alone = |tokens: &Vec<SymbolId>| Sentence::new(tokens.clone(), 1);
         let shard = |run: &[Vec<SymbolId>]| Named::new(Shard::Sentences(run.iter().map(alone).collect()));
         sentences.chunks(750).map(shard).collect()
     };

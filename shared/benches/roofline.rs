@@ -293,7 +293,7 @@ fn dense(machine: &Machine) {
     let grammar: Grammar = syntax::parse(&text, "dense").expect("the grammar is in order").0;
     let random = &mut stream(3, 0, 0);
     let word = |random: &mut Pcg64Mcg| SymbolId(grammar.n_nonterminals + below(PRETERMINALS, random) as u32);
-    let sentence = |_| Sentence { tokens: (0..LENGTH).map(|_| word(random)).collect(), multiplicity: 1 };
+    let sentence = |_| Sentence::new((0..LENGTH).map(|_| word(random)).collect(), 1);
     let sentences: Vec<Sentence> = (0..SENTENCES).map(sentence).collect();
     let dense = Dense::new(&BinaryGrammar::new(&grammar), &sentences);
     let weights = vec![Wide::from_f64(1e-4); dense.params().len()];

@@ -61,3 +61,10 @@ pub struct Sentence {
     /// Occurrences in the corpus, ≥ 1.
     pub multiplicity: u32,
 }
+
+impl Sentence {
+    /// Creates a sentence that occurs so often.
+    pub fn new(tokens: Vec<SymbolId>, multiplicity: u32) -> Sentence {
+        Sentence { tokens, multiplicity }
+    }
+}

@@ -48,8 +48,7 @@ impl Decoding {
 
     fn chunk(&self, sentences: &[Option<Vec<SymbolId>>]) -> Result<Vec<Option<Decoded>>, ComputeError> {
         let known = sentences.iter().flatten();
-        let items: Vec<Sentence> =
-            known.map(|tokens| Sentence { tokens: tokens.clone(), multiplicity: 1 }).collect();
+        let items: Vec<Sentence> = known.map(|tokens| Sentence::new(tokens.clone(), 1)).collect();
         let shard = Named::new(Shard::Sentences(items));
         let Answer::Decoded(decoded) = self.engine.run(&Task { shard, ..self.task.clone() })? else {
             unreachable!("the answer is to what was asked")

@@ -253,7 +253,7 @@ pub fn echo_task(name: u32, duration: Duration, n_weights: usize) -> Task {
     let word = SymbolId(grammar.n_nonterminals + name % 2);
     let mut weights = vec![Wide { mantissa: 1.5, exponent: duration.as_millis() as i64 }];
     weights.resize(n_weights, Wide { mantissa: 1.0 + f64::from(name) / 1e6, exponent: -3 });
-    let sentence = Sentence { tokens: vec![word; 1 + name as usize % 7], multiplicity: 1 + name };
+    let sentence = Sentence::new(vec![word; 1 + name as usize % 7], 1 + name);
     let lexicon = lexicon_of(&grammar, n_weights);
     Task {
         language: Some(Language { grammar: Named::new(grammar), lexicon }),
@@ -266,7 +266,7 @@ pub fn echo_task(name: u32, duration: Duration, n_weights: usize) -> Task {
 /// number of the task, so that the states of shards differ.
 pub fn echo_pass(name: u32, n: u32, count: f64) -> Task {
     let task = echo_task(name, Duration::ZERO, 5);
-    let sentence = Sentence { tokens: vec![SymbolId(2); 1 + name as usize], multiplicity: n };
+    let sentence = Sentence::new(vec![SymbolId(2); 1 + name as usize], n);
     // No more than the uses that a sentence can have.
     let own: Vec<(u32, f64)> = (0..5).map(|param| (param, f64::from(name) / 8.0 + count * PASS)).collect();
     let others = Collapse::Others {

@@ -701,7 +701,7 @@ mod tests {
         let [word, letter] = ["W", "a"].map(|name| grammar.symbol(name).unwrap());
         let sticks = vec![StickStrings { symbol: word, strings: Strings::new() }];
         let (grammar, lexicon) = (Named::new(grammar), Named::new(Lexicon { sticks }));
-        let sentence = Sentence { tokens: vec![letter], multiplicity: 1 };
+        let sentence = Sentence::new(vec![letter], 1);
         let task = Task {
             language: Some(Language { grammar, lexicon }),
             shard: Named::new(Shard::Sentences(vec![sentence])),

@@ -28,7 +28,7 @@ fn task(priors: Vec<Prior>) -> Task {
     let grammar = syntax::parse(GRAMMAR, "g").unwrap().0;
     let sentence = |text: &str, multiplicity| {
         let symbol = |name| grammar.symbol(name).unwrap();
-        Sentence { tokens: text.split(' ').map(symbol).collect(), multiplicity }
+        Sentence::new(text.split(' ').map(symbol).collect(), multiplicity)
     };
     let sentences = vec![sentence("a b", 2), sentence("a b b", 1), sentence("b a", 1)];
     let until = StopRule { tolerance: 1e-6, max_rounds: 20 };
@@ -58,7 +58,7 @@ fn mixed() -> Task {
     let grammar = grammaton::models::dmv::grammar(&tags).unwrap();
     let sentence = |tags: &[u32], multiplicity| {
         let tokens = grammaton::models::dmv::Layout::new(2).tokens(tags);
-        Sentence { tokens, multiplicity }
+        Sentence::new(tokens, multiplicity)
     };
     let sentences = vec![sentence(&[0, 1, 0], 2), sentence(&[0], 1)];
     let noun = || vec!["noun".to_owned()];

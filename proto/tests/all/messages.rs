@@ -38,7 +38,7 @@ pub fn answered() -> Vec<(Task, Answer)> {
             .collect()
     };
     let sentences = ["(é(é(éé", "é", "(((((((((((((((((((("];
-    let sentence = |text| Sentence { tokens: symbols(text), multiplicity: 3 };
+    let sentence = |text| Sentence::new(symbols(text), 3);
     let shard = Named::new(Shard::Sentences(sentences.map(sentence).into()));
     let word = grammar.value.symbol("W").expect("it is there");
     let strings = ["(é", "é", "(", "(éé"].map(symbols).iter().collect();
@@ -528,7 +528,7 @@ fn numbers_and_orders_are_checked() {
     }
 
     let language = expect.language.as_ref().unwrap();
-    let sentence = |tokens, multiplicity| Shard::Sentences(vec![Sentence { tokens, multiplicity }]);
+    let sentence = |tokens, multiplicity| Shard::Sentences(vec![Sentence::new(tokens, multiplicity)]);
     let terminal = SymbolId(grammar.n_nonterminals);
     assert_eq!(check::shard(language, &sentence(vec![terminal], 1)), Ok(()));
     for (message, shard) in [

@@ -444,9 +444,11 @@ mod tests {
     }
 
     fn dense(n: usize, lengths: &[usize]) -> Dense {
-        let sentence = |&length: &usize| Sentence {
-            tokens: (0..length).map(|at| SymbolId((n + (at * at + length) % 3 / 2) as u32)).collect(),
-            multiplicity: 1 + length as u32 % 2,
+        let sentence = |&length: &usize| {
+            Sentence::new(
+                (0..length).map(|at| SymbolId((n + (at * at + length) % 3 / 2) as u32)).collect(),
+                1 + length as u32 % 2,
+            )
         };
         Dense::new(&full(n), &lengths.iter().map(sentence).collect::<Vec<_>>())
     }

@@ -39,7 +39,7 @@
 //! let lexicon = Lexicon { sticks: vec![stick] };
 //! let prior = Prior::new(&grammar, &lexicon);
 //! let prepared = Arc::new(Prepared::new(grammar, lexicon));
-//! let items = Items::new(prepared, &[Sentence { tokens, multiplicity: 3 }])?;
+//! let items = Items::new(prepared, &[Sentence::new(tokens, 3)])?;
 //!
 //! let (hyper, mut random) = ([Hyper { discount: 0.5, concentration: 1.0 }], random::stream(1, 1, 1));
 //! let mut chain = Chain::start(&items, &prior, &hyper, Start::Batch, &mut random).unwrap();

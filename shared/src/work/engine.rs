@@ -99,7 +99,7 @@ mod tests {
         let tokens = vec![grammar.symbol("a").unwrap(); 170];
         let lexicon = Lexicon::default();
         let language = Language { grammar: Named::new(grammar), lexicon: Named::new(lexicon) };
-        let shard = Named::new(Shard::Sentences(vec![Sentence { tokens, multiplicity: 1 }]));
+        let shard = Named::new(Shard::Sentences(vec![Sentence::new(tokens, 1)]));
         let task = Task { language: Some(language), shard, work: Work::Index };
         let Err(ComputeError::TooAmbiguous(error)) = engine_with(0, None)(&task) else { panic!() };
         assert!(!error.is_everywhere() && error.to_string().ends_with("(--memory)"), "{error}");

@@ -149,7 +149,7 @@ pub fn cut_counted(
     let (mut run, mut positions, mut n_symbols) = (Vec::new(), Vec::new(), 0);
     for (tokens, at) in distinct {
         n_symbols += tokens.len();
-        run.push(Sentence { tokens: tokens.to_vec(), multiplicity: at.len() as u32 });
+        run.push(Sentence::new(tokens.to_vec(), at.len() as u32));
         positions.push(at);
         if n_symbols >= shard_symbols as usize {
             let shard = Shard::Sentences(std::mem::take(&mut run));
@@ -190,7 +190,7 @@ mod tests {
     fn equal_sentences_are_merged_and_shards_end_when_full() {
         let sentences = ["ab", "c", "ab", "d", "ef", "c", "ab"].map(tokens);
         let shards = cut(&sentences, 3);
-        let sentence = |text, multiplicity| Sentence { tokens: tokens(text), multiplicity };
+        let sentence = |text, multiplicity| Sentence::new(tokens(text), multiplicity);
         assert_eq!(
             shards,
             [

@@ -177,7 +177,7 @@ fn multiplicities_multiply() {
     let weights =
         wide(&(0..lexicon.space(&grammar).n_params()).map(|at| -(at as f64 % 3.0)).collect::<Vec<_>>());
     let merged = run.expect(&Engine::default(), &weights, true);
-    let singly = sentences.iter().map(|tokens| Sentence { tokens: tokens.clone(), multiplicity: 1 });
+    let singly = sentences.iter().map(|tokens| Sentence::new(tokens.clone(), 1));
     run.shards[0] = Named::new(Shard::Sentences(singly.collect()));
     let single = run.expect(&Engine::default(), &weights, true);
     assert_close(merged.log_z, single.log_z, 1e-13, "log Z");

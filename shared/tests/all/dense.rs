@@ -74,9 +74,8 @@ fn sentences(grammar: &Grammar, lengths: &[usize], seed: u64) -> Vec<Sentence> {
         place += 1;
         SymbolId(grammar.n_nonterminals + ((noise.symmetric(place) + 1.0) / 2.0 * f64::from(words)) as u32)
     };
-    let sentence = |(at, &length): (usize, &usize)| Sentence {
-        tokens: (0..length).map(|_| word()).collect(),
-        multiplicity: 1 + at as u32 % 3,
+    let sentence = |(at, &length): (usize, &usize)| {
+        Sentence::new((0..length).map(|_| word()).collect(), 1 + at as u32 % 3)
     };
     lengths.iter().enumerate().map(sentence).collect()
 }
@@ -204,7 +203,7 @@ fn answers(
 fn an_engine_answers_as_over_forests() {
     let grammar = full();
     assert!(Dense::fits(&BinaryGrammar::new(&grammar)));
-    let sentence = |text, multiplicity| Sentence { tokens: support::tokens(&grammar, text), multiplicity };
+    let sentence = |text, multiplicity| Sentence::new(support::tokens(&grammar, text), multiplicity);
     let sentences =
         [sentence("a b a a", 3), sentence("b", 5), sentence("a", 1), sentence("b b", 1), sentence("", 1)];
     let mut weights = weights(&grammar, 2.0, 1);

@@ -210,7 +210,7 @@ fn equal_sentences_count_as_often_as_they_occur() {
     let run = model.run(&corpus(), u32::MAX);
     let shard = |multiplicity| {
         let tokens = model.layout.tokens(&[2, 0, 1]);
-        Named::new(Shard::Sentences(vec![Sentence { tokens, multiplicity }]))
+        Named::new(Shard::Sentences(vec![Sentence::new(tokens, multiplicity)]))
     };
     let engine = Engine::default();
     let [once, thrice] =

@@ -50,7 +50,7 @@ impl Bench {
             .iter()
             .map(|words| {
                 let sentence =
-                    |&(word, multiplicity): &(&str, u32)| Sentence { tokens: tokens(word), multiplicity };
+                    |&(word, multiplicity): &(&str, u32)| Sentence::new(tokens(word), multiplicity);
                 Named::new(Shard::Sentences(words.iter().map(sentence).collect()))
             })
             .collect();

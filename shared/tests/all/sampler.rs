@@ -240,7 +240,7 @@ fn states_of_something_else_are_refused() {
 fn every_occurrence_has_a_tree_and_sentences_without_derivations_have_none() {
     let grammar = support::grammar(COLLOC);
     let prepared = Prepared::new(grammar.clone(), support::lexicon(&grammar, &[]));
-    let sentence = |text, multiplicity| Sentence { tokens: support::tokens(&grammar, text), multiplicity };
+    let sentence = |text, multiplicity| Sentence::new(support::tokens(&grammar, text), multiplicity);
     // S is no token, but a sentence may be anything.
     let items =
         Items::new(Arc::new(prepared), &[sentence("a b", 3), sentence("S", 2), sentence("c", 1)]).unwrap();
@@ -372,7 +372,7 @@ fn substrings_are_as_good_as_written_out() {
         let tokens: Vec<_> = sentences.iter().map(|text| support::tokens(grammar, text)).collect();
         let lexicon = Lexicon::substrings(grammar, &tokens, usize::MAX).unwrap();
         let prepared = Arc::new(Prepared::new(grammar.clone(), lexicon.clone()));
-        let sentence = |tokens: &Vec<SymbolId>| Sentence { tokens: tokens.clone(), multiplicity: 1 };
+        let sentence = |tokens: &Vec<SymbolId>| Sentence::new(tokens.clone(), 1);
         let items = Items::new(prepared, &tokens.iter().map(sentence).collect::<Vec<_>>()).unwrap();
         let prior = Prior::new(grammar, &lexicon);
         let given =

@@ -47,7 +47,7 @@ fn decode(model: Model, which: u8) {
     let Some(n) = u8::try_from(terminals.len()).ok().filter(|&n| n > 0) else { return };
     let tokens: Vec<SymbolId> =
         (0..6).map(|at| terminals[usize::from((which.wrapping_mul(at)) % n)]).collect();
-    let shard = Named::new(Shard::Sentences(vec![Sentence { tokens, multiplicity: 1 }]));
+    let shard = Named::new(Shard::Sentences(vec![Sentence::new(tokens, 1)]));
     let language = Language { grammar, lexicon: Named::new(model.lexicon) };
     for open in [false, true] {
         let with = Decode {

@@ -354,7 +354,7 @@ pub fn examples() -> Vec<Example> {
         let letter = |name: &str| grammar.symbol(name).expect("the grammar has this letter");
         let sentence = |letters: &[&str], multiplicity| {
             let tokens = letters.iter().map(|name| letter(name)).collect();
-            Sentence { tokens, multiplicity }
+            Sentence::new(tokens, multiplicity)
         };
         let sentences = vec![sentence(&["a", "b"], 2), sentence(&["b", "a", "a"], 1)];
         let empty = Lexicon { sticks: best(&adapted, &Candidates::default()) };
@@ -437,7 +437,7 @@ fn fitted() -> Example {
     let text = "1 1 S --> A S\n1 1 S --> A\n1 1 A --> a\n1 1 A --> b\n";
     let grammar = syntax::parse(text, "seed.gr").expect("the text is a grammar").0;
     let tokens = ["a", "b", "a"].map(|name| grammar.symbol(name).expect("the grammar has this letter"));
-    let shard = Shard::Sentences(vec![Sentence { tokens: tokens.to_vec(), multiplicity: 2 }]);
+    let shard = Shard::Sentences(vec![Sentence::new(tokens.to_vec(), 2)]);
     let prior = |mean| Prior::related(mean, &[Some(0), Some(0)]).expect("it is one");
     let priors = vec![prior(vec![-1.0, 0.5]), prior(vec![0.0, 0.25])];
     let until = StopRule { tolerance: 1e-5, max_rounds: MAX_FIT_ROUNDS };
@@ -471,7 +471,7 @@ fn dependencies() -> [Example; 2] {
     let weights = vec![Wide::from_f64(0.3); dmv::Layout::new(2).n_params()];
     let decoders = vec![Decoder::Viterbi, Decoder::MbrArcs];
     let decode = Decode { weights, segments: Vec::new(), decoders, trees: true, open: true };
-    let shard = Named::new(Shard::Sentences(vec![Sentence { tokens, multiplicity: 2 }]));
+    let shard = Named::new(Shard::Sentences(vec![Sentence::new(tokens, 2)]));
     let (grammar, lexicon) = (Named::new(grammar), Named::new(Lexicon::default()));
     [Work::Fit(Named::new(Fit { priors, until, components })), Work::Decode(Named::new(decode))].map(|work| {
         let (grammar, lexicon, shard) = (grammar.clone(), lexicon.clone(), shard.clone());

@@ -155,7 +155,7 @@ fn parse(model: Learned) {
         .map(grammaton::grammar::SymbolId)
         .take(4)
         .collect();
-    let shard = Named::new(Shard::Sentences(vec![Sentence { tokens, multiplicity: 1 }]));
+    let shard = Named::new(Shard::Sentences(vec![Sentence::new(tokens, 1)]));
     let (grammar, lexicon) = (Named::new(model.grammar.clone()), Named::new(model.lexicon.clone()));
     let language = Language { grammar, lexicon };
     for (weights, open) in [(model.decoding_weights(), false), (weights, true)] {

@@ -531,7 +531,7 @@ mod tests {
         let prepared =
             Prepared::new(Arc::new(grammar.clone()), Arc::new(Lexicon { sticks: sticks.collect() }));
         let a: SymbolId = grammar.symbol("a").unwrap();
-        let sentence = |n| Sentence { tokens: vec![a; n], multiplicity: 2 };
+        let sentence = |n| Sentence::new(vec![a; n], 2);
         Items::new(Arc::new(prepared), &[1, 4, 2, 5].map(sentence)).unwrap()
     }
 

@@ -181,7 +181,7 @@ mod tests {
     fn task(name: &str) -> Refers {
         let (grammar, _) = syntax::parse(&format!("S --> {name} S\nS --> a"), "test").unwrap();
         let tokens = vec![grammar.symbol("a").unwrap()];
-        let shard = Named::new(Shard::Sentences(vec![Sentence { tokens, multiplicity: 1 }]));
+        let shard = Named::new(Shard::Sentences(vec![Sentence::new(tokens, 1)]));
         let language = Language { grammar: Named::new(grammar), lexicon: Named::new(Lexicon::default()) };
         Refers { language, shard }
     }

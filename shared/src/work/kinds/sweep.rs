@@ -247,7 +247,7 @@ mod tests {
             let (grammar, _) = syntax::parse(GRAMMARS[grammar], "test").unwrap();
             let sentence = |(text, multiplicity): &(String, u32)| {
                 let tokens = text.chars().map(|letter| grammar.symbol(&letter.to_string()).unwrap()).collect();
-                Sentence { tokens, multiplicity: *multiplicity }
+                Sentence::new(tokens, *multiplicity)
             };
             let sentences: Vec<Sentence> = texts.iter().map(sentence).collect();
             let stick = |symbol| StickStrings { symbol, strings: Strings::new() };

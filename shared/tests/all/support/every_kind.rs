@@ -47,7 +47,7 @@ fn case(name: &'static str, language: Option<&Language>, shard: &Named<Shard>, w
 }
 
 fn sentences(grammar: &Grammar, texts: &[String]) -> Named<Shard> {
-    let sentence = |text: &String| Sentence { tokens: grammar.tokens(text).unwrap(), multiplicity: 2 };
+    let sentence = |text: &String| Sentence::new(grammar.tokens(text).unwrap(), 2);
     Named::new(Shard::Sentences(texts.iter().map(sentence).collect()))
 }
 
@@ -151,7 +151,7 @@ fn dependencies(n: usize) -> Vec<Case> {
         let tags: Vec<u32> = (0..n as u32).map(|word| word * word % 3).collect();
         dmv::nouns::tokens(&grammar, &tags)
     };
-    let sentence = |n| Sentence { tokens: halves(n), multiplicity: 2 };
+    let sentence = |n| Sentence::new(halves(n), 2);
     let shard = Named::new(Shard::Sentences(vec![sentence(3), sentence(n / 2), sentence(2)]));
     let multinomials = Multinomials::new(&grammar).unwrap();
     let prior = |range: std::ops::Range<usize>| Prior::independent(vec![0.5; range.len()]).unwrap();

@@ -19,7 +19,7 @@ pub fn items(grammar: &Grammar, sentences: &[&str]) -> Items {
 pub fn items_of(grammar: &Grammar, sentences: &[Vec<SymbolId>]) -> Items {
     let lexicon = super::lexicon(grammar, &[]);
     let prepared = Arc::new(Prepared::new(Arc::new(grammar.clone()), Arc::new(lexicon)));
-    let sentence = |tokens: &Vec<SymbolId>| Sentence { tokens: tokens.clone(), multiplicity: 1 };
+    let sentence = |tokens: &Vec<SymbolId>| Sentence::new(tokens.clone(), 1);
     Items::new(prepared, &sentences.iter().map(sentence).collect::<Vec<_>>()).unwrap()
 }
 
