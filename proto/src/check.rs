@@ -8,6 +8,7 @@
 //! [`largest_answer`] bounds the size of an answer before it is received, so that a peer cannot make the receiver allocate a gigabyte for ten
 //! numbers. Each kind of work has a file in `check/kinds`.
 
+use grammaton::data::Sentence;
 use grammaton::encoding::{self, DecodeError};
 use grammaton::grammar::Grammar;
 use grammaton::grammar::check::Defect;
@@ -100,6 +101,14 @@ pub enum Invalid {
         /// Description of the domain.
         expected: &'static str,
     },
+    /// Heads or places of punctuation that the sentence does not have.
+    #[error(
+        "shard.marks[{at}]: a head or a place outside of the sentence, or not one head for each of its words"
+    )]
+    Marks {
+        /// The sentence.
+        at: usize,
+    },
     /// Elements that are not in strictly ascending order.
     #[error("{field}[{at}]: not above the element before it, expected ascending order without repeats")]
     Order {
@@ -186,7 +195,13 @@ pub fn shard(Language { grammar, lexicon }: &Language, shard: &Shard) -> Result<
             nonempty("shard.tokens", tokens())?;
             terminals("shard.tokens", grammar, tokens().flatten())?;
             let multiplicities = sentences.iter().map(|sentence| sentence.multiplicity);
-            in_range("shard.multiplicities", multiplicities, 1..u64::from(u32::MAX) + 1)
+            in_range("shard.multiplicities", multiplicities, 1..u64::from(u32::MAX) + 1)?;
+            // A word of a dependency grammar is two tokens.
+            let suits = |sentence: &Sentence| sentence.marks.suits(sentence.tokens.len() / 2);
+            match sentences.iter().position(|sentence| !suits(sentence)) {
+                None => Ok(()),
+                Some(at) => Err(Invalid::Marks { at }),
+            }
         }
         Shard::Trees { .. } => trees(shard),
         Shard::Strings(params) => {

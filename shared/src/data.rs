@@ -60,11 +60,55 @@ pub struct Sentence {
     pub tokens: Vec<SymbolId>,
     /// Occurrences in the corpus, ≥ 1.
     pub multiplicity: u32,
+    /// What is known of its dependency tree.
+    pub marks: Marks,
+}
+
+/// What is known of the dependency tree of a sentence beside its tags; an empty list says nothing.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct Marks {
+    /// By word: its head, from 1, 0 for the root; `None` if it may be any. Trees with other heads are left out. `[n_words]`, or empty.
+    pub heads: Vec<Option<u32>>,
+    /// The numbers of words before each place inside the sentence where punctuation was removed, ascending.
+    pub breaks: Vec<u32>,
+}
+
+impl Marks {
+    /// Whether nothing is known.
+    pub fn is_empty(&self) -> bool {
+        self.heads.is_empty() && self.breaks.is_empty()
+    }
+
+    /// Whether they are of a sentence of `n_words` words.
+    pub fn suits(&self, n_words: usize) -> bool {
+        let is_head = |head: &Option<u32>| head.is_none_or(|head| head as usize <= n_words);
+        let is_inside = |at: &u32| (1..n_words).contains(&(*at as usize));
+        (self.heads.is_empty() || self.heads.len() == n_words && self.heads.iter().all(is_head))
+            && self.breaks.iter().all(is_inside)
+            && self.breaks.is_sorted_by(|a, b| a < b)
+    }
+
+    /// Whether punctuation stood between two words, by their numbers from 1.
+    pub fn separates(&self, a: usize, b: usize) -> bool {
+        let (first, last) = (a.min(b), a.max(b));
+        let next = self.breaks.partition_point(|&at| (at as usize) < first);
+        self.breaks.get(next).is_some_and(|&at| (at as usize) < last)
+    }
+
+    /// Whether `head`, 0 for the root, may be the head of `child`, both counted from 1.
+    pub fn allows(&self, head: usize, child: usize) -> bool {
+        self.heads.get(child - 1).copied().flatten().is_none_or(|known| known as usize == head)
+    }
 }
 
 impl Sentence {
     /// Creates a sentence that occurs so often.
     pub fn new(tokens: Vec<SymbolId>, multiplicity: u32) -> Sentence {
-        Sentence { tokens, multiplicity }
+        Sentence { tokens, multiplicity, marks: Marks::default() }
+    }
+
+    /// The sentence with what is known of its tree.
+    pub fn with_marks(self, marks: Marks) -> Sentence {
+        Sentence { marks, ..self }
     }
 }

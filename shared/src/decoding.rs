@@ -41,20 +41,24 @@ impl Decoding {
 
     /// One answer per sentence, in order; `None` without an analysis.
     pub fn all(&self, sentences: &[Option<Vec<SymbolId>>]) -> Result<Vec<Option<Decoded>>, ComputeError> {
+        let item = |tokens: &Option<Vec<SymbolId>>| Some(Sentence::new(tokens.clone()?, 1));
+        self.all_marked(&sentences.iter().map(item).collect::<Vec<_>>())
+    }
+
+    /// [`Decoding::all`] of sentences of whose dependency trees something may be known.
+    pub fn all_marked(&self, sentences: &[Option<Sentence>]) -> Result<Vec<Option<Decoded>>, ComputeError> {
         let chunks: Vec<Vec<Option<Decoded>>> =
             sentences.par_chunks(CHUNK).map(|chunk| self.chunk(chunk)).collect::<Result<_, _>>()?;
         Ok(chunks.into_iter().flatten().collect())
     }
 
-    fn chunk(&self, sentences: &[Option<Vec<SymbolId>>]) -> Result<Vec<Option<Decoded>>, ComputeError> {
-        let known = sentences.iter().flatten();
-        let items: Vec<Sentence> = known.map(|tokens| Sentence::new(tokens.clone(), 1)).collect();
-        let shard = Named::new(Shard::Sentences(items));
+    fn chunk(&self, sentences: &[Option<Sentence>]) -> Result<Vec<Option<Decoded>>, ComputeError> {
+        let shard = Named::new(Shard::Sentences(sentences.iter().flatten().cloned().collect()));
         let Answer::Decoded(decoded) = self.engine.run(&Task { shard, ..self.task.clone() })? else {
             unreachable!("the answer is to what was asked")
         };
         let mut decoded = decoded.into_iter();
-        let answer = |tokens: &Option<Vec<SymbolId>>| tokens.as_ref().and_then(|_| decoded.next());
+        let answer = |sentence: &Option<Sentence>| sentence.as_ref().and_then(|_| decoded.next());
         let analysed = |decoded: &Decoded| decoded.log_z > f64::NEG_INFINITY;
         Ok(sentences.iter().map(answer).map(|decoded| decoded.filter(analysed)).collect())
     }

@@ -34,6 +34,7 @@ pub mod dense;
 pub mod inside;
 pub mod prepared;
 pub mod sample;
+pub mod slots;
 pub mod steps;
 pub mod strings;
 pub(crate) mod turn;

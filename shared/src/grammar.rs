@@ -13,6 +13,8 @@ pub(crate) mod cycle;
 #[doc(hidden)]
 pub mod expansions;
 #[doc(hidden)]
+pub mod factors;
+#[doc(hidden)]
 pub mod groups;
 #[doc(hidden)]
 pub mod lexicon;
@@ -26,6 +28,8 @@ pub mod unsegmented;
 
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
+
+use factors::ArcFactors;
 
 #[doc(inline)]
 pub use check::Defect;
@@ -94,6 +98,8 @@ pub struct Grammar {
     pub rules: Vec<Rule>,
     /// One per nonterminal; `Some` if it is adapted.
     pub adaptors: Vec<Option<Adaptor>>,
+    /// Fixed factors of arcs, of a grammar of [`crate::models::dmv`] without adapted nonterminals.
+    pub factors: Option<ArcFactors>,
 }
 
 impl Grammar {
@@ -170,6 +176,16 @@ impl Grammar {
     pub fn without_adaptors(mut self) -> Grammar {
         self.adaptors.fill(None);
         self
+    }
+
+    /// Returns the grammar with these factors of arcs, or with none.
+    ///
+    /// # Errors
+    /// [`Defect::Factors`](check::Defect::Factors) if they are not factors of a dependency grammar of so many tags.
+    pub fn with_factors(mut self, factors: Option<ArcFactors>) -> Result<Grammar, check::Defect> {
+        self.factors = factors;
+        self.check_factors()?;
+        Ok(self)
     }
 
     /// The name of `symbol`.

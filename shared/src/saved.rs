@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::data;
 use crate::data::corpus::{Cleaning, Corpus, Format, Unit};
 use crate::data::dependency::Sentence;
 use crate::data::treebank::{Rhs, Rule};
@@ -24,7 +25,7 @@ use crate::grammar::{Grammar, SymbolId};
 use crate::models::adaptor;
 use crate::models::crf::{Crf, Evidence};
 use crate::models::decode::{Decoded, Decoder};
-use crate::models::dmv::nouns;
+use crate::models::dmv::{factors, nouns};
 use crate::models::logistic_normal;
 use crate::models::{Model as GrammarModel, Params, Trained, latent, pcfg};
 use crate::sealed::{self, Defect, Seal};
@@ -277,13 +278,14 @@ impl Model {
     ) -> Result<Vec<Option<Vec<u32>>>, ParseError> {
         let Trained::Grammar(model) = &self.model else { return Err(ComputeError::NotDependencies.into()) };
         let tags = nouns::tags(&model.grammar).ok_or(ComputeError::NotDependencies)?;
-        let tokens = |sentence: &Sentence| {
+        let item = |sentence: &Sentence| {
             let number = |tag: &String| tags.iter().position(|known| known == tag).map(|at| at as u32);
-            let numbers: Option<Vec<u32>> = sentence.tags.iter().map(number).collect();
-            numbers.map(|numbers| nouns::tokens(&model.grammar, &numbers))
+            let numbers: Vec<u32> = sentence.tags.iter().map(number).collect::<Option<_>>()?;
+            let tokens = nouns::tokens(&model.grammar, &numbers);
+            Some(data::Sentence::new(tokens, 1).with_marks(factors::marks(&model.grammar, sentence, false)))
         };
-        let tokens: Vec<_> = sentences.iter().map(tokens).collect();
-        let decoded = Decoding::new(model.clone(), decoder, true, false).all(&tokens)?;
+        let items: Vec<_> = sentences.iter().map(item).collect();
+        let decoded = Decoding::new(model.clone(), decoder, true, false).all_marked(&items)?;
         let heads = |decoded: Decoded| {
             let tree = Tree::parse(decoded.trees.first()?).ok()?;
             Some(nouns::heads(&tree).ok()?.1)

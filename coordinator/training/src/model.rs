@@ -41,6 +41,7 @@ pub(crate) mod tests {
                 rule(2, &[4]),
             ],
             adaptors: vec![None, Some(Adaptor::default()), None],
+            factors: None,
         };
         let strings = [vec![3], vec![3, 4], vec![4, 4, 3]];
         let strings = strings

@@ -46,8 +46,12 @@ pub struct Sentence {
     pub tags: Vec<String>,
     /// The head of each, from 1, 0 for the root, without a cycle; none if the file does not say.
     pub heads: Option<Vec<u32>>,
+    /// The head of each as the file gives it, a tree or not; `None` where it says `_`. `[n_words]`
+    pub given: Vec<Option<u32>>,
     /// Whether each is punctuation.
     pub punctuation: Vec<bool>,
+    /// The numbers of words before each place inside the sentence where punctuation was removed, ascending.
+    pub breaks: Vec<u32>,
     /// The line of its first word, from 1.
     pub line: u32,
 }
@@ -89,12 +93,33 @@ impl Sentence {
             }
             numbers[head]
         };
+        let given = |at: usize| {
+            let mut head = self.given[at]? as usize;
+            // Those that are no tree may lead in a circle.
+            for _ in 0..self.n_words() {
+                if head == 0 || head > self.n_words() || !self.punctuation[head - 1] {
+                    break;
+                }
+                head = self.given[head - 1]? as usize;
+            }
+            // One beyond the sentence stays beyond it.
+            Some(numbers.get(head).copied().unwrap_or(u32::MAX))
+        };
+        let n_before = |at: usize| kept.partition_point(|&kept| kept < at) as u32;
+        let marks = (0..self.n_words()).filter(|&at| self.punctuation[at]);
+        let mut breaks: Vec<u32> =
+            marks.chain(self.breaks.iter().map(|&at| at as usize)).map(n_before).collect();
+        breaks.sort_unstable();
+        breaks.dedup();
+        breaks.retain(|&at| at > 0 && (at as usize) < kept.len());
         let of_kept = |all: &[String]| kept.iter().map(|&at| all[at].clone()).collect();
         Sentence {
             words: of_kept(&self.words),
             tags: of_kept(&self.tags),
             heads: self.heads.as_ref().map(|heads| kept.iter().map(|&at| head(heads, at)).collect()),
+            given: kept.iter().map(|&at| given(at)).collect(),
             punctuation: vec![false; kept.len()],
+            breaks,
             line: self.line,
         }
     }
@@ -190,6 +215,24 @@ mod tests {
         without.heads = None;
         let left = without.without_punctuation();
         assert_eq!((left.tags, left.heads, left.line), (vec!["N".to_owned(), "V".to_owned()], None, 1));
+    }
+
+    #[test]
+    fn places_of_punctuation_are_kept() {
+        let all = sentence(&[",", "N", ",", ".", "V", "N", ".", "N", "."], &[2, 0, 2, 2, 2, 2, 2, 2, 2]);
+        let without = all.without_punctuation();
+        assert_eq!(without.breaks, [1, 3]);
+        assert_eq!(without.without_punctuation().breaks, [1, 3]);
+        assert!(all.breaks.is_empty());
+    }
+
+    #[test]
+    fn given_heads_pass_over_punctuation() {
+        let mut all = sentence(&["V", ",", "N", "N"], &[0, 1, 2, 3]);
+        all.given = vec![None, Some(1), Some(2), None];
+        assert_eq!(all.without_punctuation().given, [None, Some(1), None]);
+        all.given = vec![Some(2), Some(2), Some(9), Some(0)];
+        assert_eq!(all.without_punctuation().given[1..], [Some(u32::MAX), Some(0)]);
     }
 
     #[test]

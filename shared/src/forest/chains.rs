@@ -7,9 +7,12 @@
 //!
 //! A node that holds a string is folded only where one edge alone uses it, so that the posterior of a use of the string is
 //! that of one edge still.
+//!
+//! Edges may hold [`Slots`] in place of parameters. The factor of a chain is the product of those of its slots.
 
 use rustc_hash::FxHashMap;
 
+use super::slots::Slots;
 use super::{Edge, Forest};
 use crate::num::Wide;
 use crate::stop::{Meter, checked};
@@ -20,6 +23,10 @@ pub struct Chains {
     /// `[n_chains + 1]`: chain `c` is `params[first[c]..first[c + 1]]`.
     first: Vec<u32>,
     params: Vec<u32>,
+    /// `[n_chains]`: the logarithm of the factor of each; empty if all factors are one.
+    ln_factors: Vec<f64>,
+    /// What edges hold in place of parameters, until [`Chains::renumber`] resolves it.
+    pub(crate) slots: Slots,
     known: FxHashMap<Box<[u32]>, u32>,
     scratch: Scratch,
 }
@@ -94,9 +101,25 @@ impl Chains {
         &self.params[self.first[chain as usize] as usize..self.first[chain as usize + 1] as usize]
     }
 
+    /// The logarithm of the factor of `chain`.
+    pub fn ln_factor(&self, chain: u32) -> f64 {
+        self.ln_factors.get(chain as usize).copied().unwrap_or(0.0)
+    }
+
+    /// A weight of `chain` without its factor, times the factor.
+    pub fn with_factor(&self, chain: u32, weight: Wide) -> Wide {
+        match self.ln_factor(chain) {
+            0.0 => weight,
+            ln_factor => weight * Wide::from_ln(ln_factor),
+        }
+    }
+
     /// The weight of every chain, from weights by parameter.
     pub fn weights(&self, weights: &[Wide]) -> Vec<Wide> {
-        let product = |chain| Wide::product(self.params(chain).iter().map(|&param| weights[param as usize]));
+        let product = |chain| {
+            let product = Wide::product(self.params(chain).iter().map(|&param| weights[param as usize]));
+            self.with_factor(chain, product)
+        };
         checked(0..self.len() as u32).map(product).collect()
     }
 
@@ -113,12 +136,18 @@ impl Chains {
 
     /// The parameters of all chains, with repeats.
     pub fn all_params(&self) -> impl Iterator<Item = u32> + '_ {
-        self.params.iter().copied()
+        self.params.iter().map(|&param| self.slots.resolve(param).0)
     }
 
     /// Calls parameters what `number` calls them, once all forests are folded.
     pub fn renumber(&mut self, number: impl Fn(u32) -> u32) {
-        checked(&mut self.params).for_each(|param| *param = number(*param));
+        if !self.slots.is_empty() {
+            let ln_factor =
+                |chain| self.params(chain).iter().map(|&param| self.slots.resolve(param).1).sum::<f64>();
+            self.ln_factors = checked(0..self.len() as u32).map(ln_factor).collect();
+        }
+        let slots = std::mem::take(&mut self.slots);
+        checked(&mut self.params).for_each(|param| *param = number(slots.resolve(*param).0));
     }
 
     /// Forgets how chains were found, once all forests are folded.
@@ -127,19 +156,19 @@ impl Chains {
         self.scratch = Scratch::default();
     }
 
-    /// Where each chain begins, with the end of the last one, and their parameters, end to end.
-    pub fn parts(&self) -> (&[u32], &[u32]) {
-        (&self.first, &self.params)
+    /// Where each chain begins, with the end of the last one, their parameters, end to end, and the logarithms of their factors.
+    pub fn parts(&self) -> (&[u32], &[u32], &[f64]) {
+        (&self.first, &self.params, &self.ln_factors)
     }
 
     /// Closed chains of these parts.
-    pub fn from_parts(first: Vec<u32>, params: Vec<u32>) -> Chains {
-        Chains { first, params, ..Chains::default() }
+    pub fn from_parts(first: Vec<u32>, params: Vec<u32>, ln_factors: Vec<f64>) -> Chains {
+        Chains { first, params, ln_factors, ..Chains::default() }
     }
 
     /// Bytes held.
     pub fn size(&self) -> usize {
-        4 * (self.first.len() + self.params.len())
+        4 * (self.first.len() + self.params.len()) + 8 * self.ln_factors.len()
     }
 
     fn number(&mut self, chain: &[u32]) -> u32 {
@@ -183,7 +212,8 @@ impl Chains {
                         tail
                     }
                 });
-                let once = uses == 1 || chain.iter().all(|&param| param < first_string);
+                let is_string = |&number: &u32| self.slots.resolve(number).0 >= first_string;
+                let once = uses == 1 || !chain.iter().any(is_string);
                 if may_fold && once && chain.len() <= MAX_CHAIN && tails.contains(&0) {
                     let first = folded.len() as u32;
                     folded.extend_from_slice(&chain);

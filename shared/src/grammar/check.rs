@@ -13,6 +13,11 @@ use crate::limits::{self, MAX_RIGHT_HAND_SIDE};
 /// Why a grammar is not valid.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum Defect {
+    /// Factors of arcs of a grammar that has no arcs, or of other tags.
+    #[error(
+        "factors of arcs must be finite, and belong to a dependency grammar without adapted nonterminals, one for each pair of its tags"
+    )]
+    Factors,
     /// There is nothing to derive.
     #[error("the grammar has no rules")]
     NoRules,
@@ -227,7 +232,9 @@ impl Defect {
     /// Returns the part of the grammar that is wrong.
     pub fn place(&self) -> Place {
         match *self {
-            Defect::NoRules | Defect::Tables { .. } | Defect::TooLarge { .. } => Place::Grammar,
+            Defect::NoRules | Defect::Tables { .. } | Defect::TooLarge { .. } | Defect::Factors => {
+                Place::Grammar
+            }
             Defect::EmptyName { symbol }
             | Defect::SpaceInName { symbol, .. }
             | Defect::DuplicateName { symbol, .. }
@@ -262,7 +269,7 @@ impl Grammar {
         rules: Vec<Rule>,
         adaptors: Vec<Option<Adaptor>>,
     ) -> Result<Grammar, Defect> {
-        let grammar = Grammar { symbols, n_nonterminals, rules, adaptors };
+        let grammar = Grammar { symbols, n_nonterminals, rules, adaptors, factors: None };
         grammar.check()?;
         Ok(grammar)
     }
@@ -288,7 +295,17 @@ impl Grammar {
         self.check_substrings()?;
         self.check_productive()?;
         self.check_reachable()?;
-        self.check_unary_cycles()
+        self.check_unary_cycles()?;
+        self.check_factors()
+    }
+
+    /// Whether factors of arcs have the sizes of a dependency grammar, whose words are two terminals each; that it is one is for
+    /// [`crate::models::dmv::factors`] to see.
+    pub(super) fn check_factors(&self) -> Result<(), Defect> {
+        let Some(factors) = &self.factors else { return Ok(()) };
+        let n_terminals = self.symbols.len() - self.n_nonterminals as usize;
+        let is_plain = self.adapted().next().is_none() && n_terminals % 2 == 0;
+        if is_plain && factors.suits(n_terminals / 2) { Ok(()) } else { Err(Defect::Factors) }
     }
 
     /// Whether the tables are within [`limits`]; a look at their lengths.

@@ -593,7 +593,11 @@ pub(super) fn assemble(lines: &[Line<'_>], notices: &mut Vec<Noticed>) -> Assemb
         }
         adaptors.push((discount != Some(1.0)).then_some(Adaptor { discount, concentration }));
     }
-    Assembled { grammar: Grammar { symbols, n_nonterminals, rules, adaptors }, symbols_at, rules_at }
+    Assembled {
+        grammar: Grammar { symbols, n_nonterminals, rules, adaptors, factors: None },
+        symbols_at,
+        rules_at,
+    }
 }
 
 /// Letters of a name in which a typing error is looked for: shorter names are near many, and for longer ones it would cost the

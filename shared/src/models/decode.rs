@@ -35,11 +35,13 @@
 //! # Ok::<(), grammaton::forest::TooAmbiguous>(())
 //! ```
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
+use crate::data::Marks;
 use crate::forest::Prepared;
 use crate::forest::TooAmbiguous;
 use crate::forest::best::{self, Derivation};
@@ -50,6 +52,8 @@ use crate::forest::steps::{self, Step};
 use crate::forest::{Edge, Forest};
 use crate::grammar::ParamId;
 use crate::grammar::SymbolId;
+use crate::models::dmv::decode::mbr_derivation;
+use crate::models::dmv::factors::{Factored, Factors};
 use crate::models::dmv::nouns::mbr::Mbr;
 use crate::num::Wide;
 
@@ -122,8 +126,22 @@ pub fn decode(
     with: &Decode,
     sentences: &[&[SymbolId]],
 ) -> Result<Vec<Decoded>, TooAmbiguous> {
+    let nothing = Marks::default();
+    decode_marked(prepared, with, sentences.iter().map(|&sentence| (sentence, &nothing)))
+}
+
+/// Analyses every sentence, with what is known of its dependency tree.
+///
+/// # Errors
+/// [`TooAmbiguous`] if a sentence has too many derivations.
+pub fn decode_marked<'s>(
+    prepared: &Prepared,
+    with: &Decode,
+    sentences: impl Iterator<Item = (&'s [SymbolId], &'s Marks)> + Clone,
+) -> Result<Vec<Decoded>, TooAmbiguous> {
     let real = real(&with.weights);
     let weights = || Weights { wide: &with.weights, real: &real };
+    let factors = Factors::new(&prepared.grammar, sentences.clone().map(|(_, marks)| marks));
     let mbr = || Mbr::new(prepared, weights(), with.open);
     let mut session = Session {
         prepared,
@@ -131,11 +149,12 @@ pub fn decode(
         weights: weights(),
         builder: prepared.builder(with.open),
         scratch: Scratch::default(),
-        mbr: with.decoders.contains(&Decoder::MbrArcs).then(mbr).flatten(),
+        mbr: (with.decoders.contains(&Decoder::MbrArcs) && factors.is_none()).then(mbr).flatten(),
+        factored: factors.map(|factors| Factored::new(factors, &with.weights)),
         inner: FxHashMap::default(),
         inner_spans: FxHashMap::default(),
     };
-    sentences.iter().map(|sentence| session.sentence(sentence)).collect()
+    sentences.map(|(tokens, marks)| session.sentence(tokens, marks)).collect()
 }
 
 /// A span of tokens and the expected number of outermost segments on it.
@@ -149,6 +168,8 @@ struct Session<'a> {
     scratch: Scratch,
     /// The decoder of dependency grammars.
     mbr: Option<Mbr<'a>>,
+    /// What is known of arcs.
+    factored: Option<Factored<'a>>,
     /// Text below a string's nonterminal, by decoder.
     inner: FxHashMap<(Decoder, ParamId), Arc<Vec<Step>>>,
     /// The segments inside a string.
@@ -156,8 +177,11 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    fn sentence(&mut self, tokens: &[SymbolId]) -> Result<Decoded, TooAmbiguous> {
+    fn sentence(&mut self, tokens: &[SymbolId], marks: &Marks) -> Result<Decoded, TooAmbiguous> {
         let Some(forest) = self.builder.build(0, tokens)? else { return Ok(self.without_analysis(tokens)) };
+        if self.factored.is_some() {
+            return Ok(self.factored(&forest, tokens, marks));
+        }
         let z = total_weight(&forest, &self.weights, &mut self.scratch);
         if z.is_zero() {
             return Ok(self.without_analysis(tokens));
@@ -182,6 +206,38 @@ impl Session<'_> {
             decoded.segmentations.push(ends);
         }
         Ok(decoded)
+    }
+
+    /// The analyses of a sentence of which arcs are known, or have factors. Decoders other than MBR of arcs give the most probable tree.
+    fn factored(&mut self, forest: &Forest, tokens: &[SymbolId], marks: &Marks) -> Decoded {
+        let factored = self.factored.as_mut().expect("the caller has looked");
+        let Some((plain, forest)) = factored.apply(forest, tokens, marks) else {
+            return self.without_analysis(tokens);
+        };
+        let z = total_weight(&forest, &factored.weights(), &mut self.scratch);
+        if z.is_zero() {
+            return self.without_analysis(tokens);
+        }
+        let mut decoded = Decoded { log_z: z.ln(), segmentations: Vec::new(), trees: Vec::new() };
+        let layout = factored.layout();
+        let derivations = self.with.decoders.iter().map(|decoder| match decoder {
+            Decoder::MbrArcs => {
+                let arcs = factored.arcs(&forest, &mut self.scratch);
+                mbr_derivation(layout, &plain, &arcs)
+            }
+            _ => best::viterbi(&forest, factored.weights().wide).expect("its trees weigh something").1,
+        });
+        let derivations: Vec<Derivation> = derivations.collect();
+        for (derivation, decoder) in derivations.iter().zip(&self.with.decoders) {
+            let below = |_: &Edge, _: &[SymbolId]| Ok::<_, Infallible>(None);
+            let Ok(steps) = steps::steps(&self.prepared.binary, &plain, derivation, tokens, true, below);
+            if self.with.trees && decoder.gives_trees() {
+                decoded.trees.push(self.brackets(&steps));
+            }
+            let is_segment = |symbol| self.with.segments.contains(&symbol);
+            decoded.segmentations.push(steps::segment_ends(&steps, is_segment));
+        }
+        decoded
     }
 
     /// One segment, and a flat tree.

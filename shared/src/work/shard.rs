@@ -8,8 +8,8 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use crate::data::Sentence;
 use crate::data::treebank::{Rhs, RuleId, Rules, Treebank};
+use crate::data::{Marks, Sentence};
 use crate::grammar::SymbolId;
 use crate::models::latent;
 
@@ -134,22 +134,36 @@ pub fn cut_counted(
     occurrences: &[u32],
     shard_symbols: u32,
 ) -> Vec<SentenceShard> {
-    let mut distinct: Vec<(&[SymbolId], Vec<u32>)> = Vec::new();
-    let mut places: FxHashMap<&[SymbolId], usize> = FxHashMap::default();
-    for (position, tokens) in sentences.iter().enumerate() {
-        let place = *places.entry(tokens).or_insert(distinct.len());
+    let nothing = Marks::default();
+    let once = sentences.iter().map(|tokens| (&tokens[..], &nothing));
+    cut_each(once, |position| occurrences.get(position).map_or(1, |&n| n as usize), shard_symbols)
+}
+
+/// [`cut`] of sentences of whose dependency trees something may be known; equal ones are equal in that, too.
+pub fn cut_marked(sentences: &[(Vec<SymbolId>, Marks)], shard_symbols: u32) -> Vec<SentenceShard> {
+    cut_each(sentences.iter().map(|(tokens, marks)| (&tokens[..], marks)), |_| 1, shard_symbols)
+}
+
+fn cut_each<'a>(
+    sentences: impl Iterator<Item = (&'a [SymbolId], &'a Marks)>,
+    occurrences: impl Fn(usize) -> usize,
+    shard_symbols: u32,
+) -> Vec<SentenceShard> {
+    let mut distinct: Vec<((&[SymbolId], &Marks), Vec<u32>)> = Vec::new();
+    let mut places: FxHashMap<(&[SymbolId], &Marks), usize> = FxHashMap::default();
+    for (position, sentence) in sentences.enumerate() {
+        let place = *places.entry(sentence).or_insert(distinct.len());
         if place == distinct.len() {
-            distinct.push((tokens, Vec::new()));
+            distinct.push((sentence, Vec::new()));
         }
-        let n = occurrences.get(position).map_or(1, |&n| n as usize);
-        distinct[place].1.extend(std::iter::repeat_n(position as u32, n));
+        distinct[place].1.extend(std::iter::repeat_n(position as u32, occurrences(position)));
     }
 
     let mut shards = Vec::new();
     let (mut run, mut positions, mut n_symbols) = (Vec::new(), Vec::new(), 0);
-    for (tokens, at) in distinct {
+    for ((tokens, marks), at) in distinct {
         n_symbols += tokens.len();
-        run.push(Sentence::new(tokens.to_vec(), at.len() as u32));
+        run.push(Sentence::new(tokens.to_vec(), at.len() as u32).with_marks(marks.clone()));
         positions.push(at);
         if n_symbols >= shard_symbols as usize {
             let shard = Shard::Sentences(std::mem::take(&mut run));

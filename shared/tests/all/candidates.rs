@@ -26,7 +26,7 @@ fn by_sentence(grammar: &Grammar, sentences: &[Sentence], max_length: u32) -> Co
     let wide = vec![Wide::ONE; grammar.space().n_params()];
     let weights = Weights { real: &real(&wide), wide: &wide };
     let mut counts: BTreeMap<(SymbolId, Vec<SymbolId>), f64> = BTreeMap::new();
-    for Sentence { tokens, multiplicity } in sentences {
+    for Sentence { tokens, multiplicity, .. } in sentences {
         let forest = limited.build(0, tokens).unwrap().or_else(|| unlimited.build(0, tokens).unwrap());
         let Some(forest) = forest else { continue };
         edge_posteriors(&forest, &weights, &mut Scratch::default(), |node, _, posterior| {

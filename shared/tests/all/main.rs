@@ -37,6 +37,7 @@ mod latent_parse;
 mod dependency_example;
 mod dmv;
 mod dmv_constraint;
+mod dmv_factors;
 mod dmv_nouns;
 mod dmv_parity;
 

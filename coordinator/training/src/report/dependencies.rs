@@ -201,7 +201,9 @@ mod tests {
             words: tags.map(str::to_lowercase).to_vec(),
             tags: tags.map(str::to_owned).to_vec(),
             heads: Some(heads.to_vec()),
+            given: vec![None; 3],
             punctuation: vec![false; 3],
+            breaks: Vec::new(),
             line: 1,
         }
     }

@@ -62,7 +62,9 @@ impl HeldOutShards {
             open: true,
         };
         let (mut found, mut n_tokens) = (HeldOut::default(), 0);
-        let decoded = plan.parser_with(model, with)?.parse(fleet, Stage::HeldOut, self.shards.clone())?;
+        // Rules are no part of their probability.
+        let parser = plan.parser_with(model, with)?.without_factors();
+        let decoded = parser.parse(fleet, Stage::HeldOut, self.shards.clone())?;
         for (shard, decoded) in self.shards.iter().zip(decoded) {
             let Shard::Sentences(sentences) = &*shard.value()? else { continue };
             for (sentence, decoded) in sentences.iter().zip(decoded) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use fleet::{Map, MapReport, Stage, Tasks};
-use grammaton::grammar::ParamId;
+use grammaton::grammar::{Grammar, ParamId};
 use grammaton::methods::{Basis, Data};
 use grammaton::models::Model;
 use grammaton::models::decode::{Decode, Decoded, Decoder};
@@ -214,6 +214,15 @@ pub struct Parser {
 }
 
 impl Parser {
+    /// The same without factors of arcs.
+    pub fn without_factors(self) -> Parser {
+        let Parser { mut language, with } = self;
+        if language.grammar.value.factors.is_some() {
+            language.grammar = Named::new(Grammar { factors: None, ..(*language.grammar.value).clone() });
+        }
+        Parser { language, with }
+    }
+
     /// Parses the distinct sentences of these shards; results by shard.
     pub fn parse(
         &self,

@@ -278,7 +278,9 @@ fn sentence(words: &[Word<'_>], heads: Option<Vec<u32>>, line: u32) -> Sentence 
         words: words.iter().map(|word| word.form.to_owned()).collect(),
         tags: words.iter().map(|word| word.tag.to_owned()).collect(),
         heads,
+        given: words.iter().map(|word| word.head).collect(),
         punctuation: words.iter().map(|word| word.punctuation).collect(),
+        breaks: Vec::new(),
         line,
     }
 }

@@ -58,12 +58,17 @@ pub fn arcs(
     (!z.is_zero()).then_some((z, arcs))
 }
 
-/// The heads with the largest sum of posteriors, and that sum.
-pub fn mbr(layout: Layout, forest: &Forest, arcs: &Arcs) -> (f64, Vec<u32>) {
+/// The derivation of the heads with the largest sum of posteriors.
+pub fn mbr_derivation(layout: Layout, forest: &Forest, arcs: &Arcs) -> Derivation {
     let gain = |node, edge: &Edge| {
         layout.arc(forest, node, edge).map_or(0.0, |(head, child)| arcs.posterior(head, child))
     };
-    let derivation = best::min_cost(forest, |node, edge| -gain(node, edge), |_| false);
+    best::min_cost(forest, |node, edge| -gain(node, edge), |_| false)
+}
+
+/// The heads with the largest sum of posteriors, and that sum.
+pub fn mbr(layout: Layout, forest: &Forest, arcs: &Arcs) -> (f64, Vec<u32>) {
+    let derivation = mbr_derivation(layout, forest, arcs);
     let heads = heads(layout, forest, &derivation);
     let sum = (1..).zip(&heads).map(|(child, &head)| arcs.posterior(head as usize, child)).sum();
     (sum, heads)

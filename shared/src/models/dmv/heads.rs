@@ -219,6 +219,38 @@ pub fn tree(tags: &[String], heads: &[u32]) -> Result<Tree, NotProjective> {
     Ok(Tree::new(nodes).expect("every node announces what is put on the stack for it"))
 }
 
+/// Whether a projective tree with one root has these heads; `None` where any will do. `[n]`
+///
+/// Eisner (1996), with truth values for weights: O(n³).
+///
+/// ```
+/// use grammaton::models::dmv::heads::have_tree;
+///
+/// assert!(have_tree(&[None, Some(0), None]));
+/// assert!(!have_tree(&[Some(3), Some(4), None, None]), "3 → 1 and 4 → 2 cross");
+/// ```
+pub fn have_tree(heads: &[Option<u32>]) -> bool {
+    let n = heads.len();
+    let allows = |head: usize, child: usize| heads[child].is_none_or(|known| known as usize == head);
+    // By the word that governs a span and the other end of the span: with all its children on that side, and up to its child at the end.
+    let at = |governor: usize, end: usize| governor * n + end;
+    let (mut complete, mut open) = (vec![false; n * n], vec![false; n * n]);
+    (0..n).for_each(|word| complete[at(word, word)] = true);
+    for length in 1..n {
+        for first in 0..n - length {
+            let last = first + length;
+            let meet = (first..last).any(|split| complete[at(first, split)] && complete[at(last, split + 1)]);
+            open[at(first, last)] = meet && allows(first + 1, last);
+            open[at(last, first)] = meet && allows(last + 1, first);
+            complete[at(first, last)] =
+                (first + 1..=last).any(|child| open[at(first, child)] && complete[at(child, last)]);
+            complete[at(last, first)] =
+                (first..last).any(|child| open[at(last, child)] && complete[at(child, first)]);
+        }
+    }
+    (0..n).any(|root| allows(0, root) && complete[at(root, 0)] && complete[at(root, n - 1)])
+}
+
 /// The heads of a sentence of which nothing is known: each word hangs on the next one, and the last is the root. `[n]`
 pub fn flat(n: usize) -> Vec<u32> {
     (2..=n as u32).chain([0]).take(n).collect()

@@ -5,12 +5,13 @@
 
 pub(super) mod spill;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::data::Sentence;
+use crate::data::{Marks, Sentence};
 use crate::forest::Prepared;
 use crate::forest::TooAmbiguous;
 use crate::forest::binary::{Adapted, Kind};
@@ -22,6 +23,7 @@ use crate::forest::{Forest, best};
 use crate::grammar::ParamId;
 use crate::grammar::SymbolId;
 use crate::models::dmv::constraint::Constraints;
+use crate::models::dmv::factors::Factors;
 use crate::num::Wide;
 use crate::stop::{self, Meter, checked};
 use crate::work::counts::{Expectation, Index};
@@ -56,6 +58,7 @@ pub struct Item {
 struct Building<'a> {
     builder: Builder<'a>,
     constraints: Option<&'a Constraints>,
+    factors: Option<Factors<'a>>,
     first_string: u32,
     chains: Chains,
     items: Vec<Item>,
@@ -75,6 +78,8 @@ impl BuiltShard {
         // It trains without forests, and decoders need them.
         let has_forest = |sentence: &Sentence| prepared.binary.check_dense(sentence.tokens.len()).is_ok();
         if let Shard::Sentences(sentences) = shard.as_ref()
+            && prepared.grammar.factors.is_none()
+            && sentences.iter().all(|sentence| sentence.marks.is_empty())
             && Dense::fits(&prepared.binary)
             && sentences.iter().all(has_forest)
         {
@@ -107,14 +112,18 @@ impl BuiltShard {
         let mut building = Building {
             builder: Builder::new(&prepared.binary, &prepared.strings, Adapted::Strings),
             constraints,
+            factors: match shard.as_ref() {
+                Shard::Sentences(sentences) => Factors::of_sentences(&prepared.grammar, sentences),
+                Shard::Strings(_) | Shard::Trees { .. } => None,
+            },
             first_string: prepared.grammar.space().first_string().0,
             chains: Chains::default(),
             items: Vec::with_capacity(shard.len()),
         };
         match shard.as_ref() {
             Shard::Sentences(sentences) => {
-                for Sentence { tokens, multiplicity } in sentences {
-                    building.add(0, tokens, f64::from(*multiplicity), None)?;
+                for Sentence { tokens, multiplicity, marks } in sentences {
+                    building.add(0, tokens, marks, f64::from(*multiplicity), None)?;
                 }
             }
             Shard::Strings(params) => {
@@ -126,7 +135,8 @@ impl BuiltShard {
                     let Kind::Adapted(stick) = prepared.binary.kinds[symbol.index()] else {
                         unreachable!("the lexicon has strings of adapted nonterminals")
                     };
-                    building.add(prepared.binary.base[stick.index()], string, 1.0, Some(param))?;
+                    let base = prepared.binary.base[stick.index()];
+                    building.add(base, string, &Marks::default(), 1.0, Some(param))?;
                 }
             }
             Shard::Trees { .. } => unreachable!("the engine reads trees without forests"),
@@ -312,16 +322,30 @@ impl Building<'_> {
         &mut self,
         root: u32,
         tokens: &[SymbolId],
+        marks: &Marks,
         multiplicity: f64,
         own: Option<u32>,
     ) -> Result<(), TooAmbiguous> {
         let forest = TooAmbiguous::or_none(self.builder.build_here(root, tokens))?;
-        let restricted = match (forest, self.constraints) {
-            // Folded edges no longer say which arcs they make.
+        let agreeing = match (&self.factors, forest) {
+            (Some(factors), Some(forest)) => factors.restrict(forest, marks).map(Cow::Owned),
+            (_, forest) => forest.map(Cow::Borrowed),
+        };
+        // Folded edges no longer say which arcs they make.
+        let mut restricted = match (&agreeing, self.constraints) {
             (Some(forest), Some(constraints)) => constraints.restrict(forest, tokens),
             _ => Vec::new(),
         };
-        let forest = forest.map(|forest| self.chains.fold(forest, self.first_string));
+        let agreeing = match (&self.factors, agreeing) {
+            (Some(factors), Some(forest)) => {
+                for forest in restricted.iter_mut().flatten() {
+                    *forest = factors.apply(forest, tokens, marks, &mut self.chains.slots);
+                }
+                Some(Cow::Owned(factors.apply(&forest, tokens, marks, &mut self.chains.slots)))
+            }
+            (_, forest) => forest,
+        };
+        let forest = agreeing.map(|forest| self.chains.fold(&forest, self.first_string));
         self.items.push(Item { forest, restricted, multiplicity, own });
         Ok(())
     }

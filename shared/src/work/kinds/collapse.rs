@@ -200,8 +200,9 @@ impl<'a> Pass<'a> {
             if let Source::Others { temperature, .. } = self.source {
                 heat(&mut weight, temperature);
             }
-            self.wide[chain as usize] = weight[0];
-            self.real[chain as usize] = if weight[0].exponent < -500 { 0.0 } else { weight[0].to_f64() };
+            let weight = self.shard.chains.with_factor(chain, weight[0]);
+            self.wide[chain as usize] = weight;
+            self.real[chain as usize] = if weight.exponent < -500 { 0.0 } else { weight.to_f64() };
             self.uses[chain as usize] = 0.0;
         }
         let (weights, uses) = (Weights { wide: &self.wide, real: &self.real }, &mut self.uses);

@@ -1,6 +1,6 @@
 //! Best analyses of sentences.
 
-use crate::models::decode::{Decode, Decoded, Decoder, decode};
+use crate::models::decode::{Decode, Decoded, Decoder, decode_marked};
 use crate::models::dmv::nouns;
 use crate::work::context::Context;
 use crate::work::error::ComputeError;
@@ -16,8 +16,8 @@ pub fn run(context: &Context<'_>, with: &Decode) -> Result<Vec<Decoded>, Compute
     if with.decoders.contains(&Decoder::MbrArcs) && nouns::tags(&prepared.grammar).is_none() {
         return Err(ComputeError::NotDependencies);
     }
-    let sentences: Vec<_> = sentences.iter().map(|sentence| sentence.tokens.as_slice()).collect();
-    Ok(decode(&prepared, with, &sentences)?)
+    let sentences = sentences.iter().map(|sentence| (&sentence.tokens[..], &sentence.marks));
+    Ok(decode_marked(&prepared, with, sentences)?)
 }
 
 /// Bytes of an answer on the heap.

@@ -212,7 +212,9 @@ impl<'a> Reader<'a> {
         let mut own = std::mem::take(&mut self.own);
         let ln_weight = |places: &[u32]| places.iter().map(|&at| ln_weights[at as usize]).sum::<f64>();
         own.clear();
-        own.extend(self.places().map(ln_weight).map(|ln| if ln < LEAST_LN { f64::NEG_INFINITY } else { ln }));
+        let ln_factors = self.chains.iter().map(|chain| self.shard.chains.ln_factor(chain));
+        let lns = self.places().map(ln_weight).zip(ln_factors).map(|(ln, ln_factor)| ln + ln_factor);
+        own.extend(lns.map(|ln| if ln < LEAST_LN { f64::NEG_INFINITY } else { ln }));
         exp_each(&mut own);
         for (chain, &weight) in self.chains.iter().zip(&own) {
             self.real[chain as usize] = weight;
@@ -225,7 +227,8 @@ impl<'a> Reader<'a> {
             None => {
                 let starts = std::iter::once(0).chain(self.ends.iter().copied());
                 for ((chain, start), &end) in self.chains.iter().zip(starts).zip(&self.ends) {
-                    self.wide[chain as usize] = Wide::from_ln(ln_weight(&self.used[start..end]));
+                    let ln = ln_weight(&self.used[start..end]) + self.shard.chains.ln_factor(chain);
+                    self.wide[chain as usize] = Wide::from_ln(ln);
                 }
                 wide_posteriors(forest, &self.wide, &mut self.scratch, found).ln()
             }

@@ -20,6 +20,7 @@ use crate::forest::sample::{self, Scratch};
 use crate::forest::{Edge, Forest, steps};
 use crate::grammar::ParamId;
 use crate::grammar::SymbolId;
+use crate::models::dmv::factors::{Factored, Factors};
 use crate::models::tally::Analysis;
 use crate::num::Wide;
 use crate::stop;
@@ -106,28 +107,41 @@ fn draw(
             let real = real(&weights);
             let weights = Weights { wide: &weights, real: &real };
             let mut builder = Builder::new(&prepared.binary, &prepared.strings, Adapted::Strings);
+            let factors = Factors::of_sentences(&prepared.grammar, sentences);
+            let mut factored = factors.map(|factors| Factored::new(factors, weights.wide));
             for (sentence, item) in sentences.iter().zip(&shard.items) {
                 let Some(forest) = builder.build(0, &sentence.tokens)? else { continue };
+                let slotted = match &mut factored {
+                    Some(factored) => {
+                        let Some(found) = factored.apply(&forest, &sentence.tokens, &sentence.marks) else {
+                            continue;
+                        };
+                        Some((found, &*factored))
+                    }
+                    None => None,
+                };
+                let (plain, forest) = match &slotted {
+                    Some(((plain, slotted), _)) => (plain, slotted),
+                    None => (&forest, &forest),
+                };
+                let with_slots = slotted.as_ref().map(|(_, factored)| factored.weights());
+                let weights = with_slots.as_ref().unwrap_or(&weights);
+                let param_of =
+                    |edge: &Edge| slotted.as_ref().map_or(edge.param, |(_, factored)| factored.param(edge));
                 for _ in 0..sentence.multiplicity {
                     stop::check();
                     let mut edges = Vec::new();
                     let drawn = |node: usize, edge: &Edge| edges.push((node, *edge));
-                    let z = sample::sample(&forest, &weights, &mut random, &mut scratch, drawn);
+                    let z = sample::sample(forest, weights, &mut random, &mut scratch, drawn);
                     if z.is_zero() {
                         missing.extend(item.needs(&shard.chains, &sample.weights));
                         continue;
                     }
                     let params =
-                        edges.iter().map(|(_, edge)| edge.param as usize).filter(|&param| param != 0);
+                        edges.iter().map(|(_, edge)| param_of(edge) as usize).filter(|&param| param != 0);
                     params.for_each(|param| answer.counts[local[param]] += 1.0);
-                    let derivation = Derivation::new(&forest, edges.iter().map(|(node, edge)| (*node, edge)));
-                    answer.analyses.push(analysis(
-                        prepared,
-                        &forest,
-                        &derivation,
-                        &sentence.tokens,
-                        segments,
-                    ));
+                    let derivation = Derivation::new(forest, edges.iter().map(|(node, edge)| (*node, edge)));
+                    answer.analyses.push(analysis(prepared, plain, &derivation, &sentence.tokens, segments));
                 }
             }
         }

@@ -3,8 +3,9 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use grammaton::data::Sentence;
 use grammaton::data::treebank::{Classes, Treebank};
+use grammaton::data::{Marks, Sentence};
+use grammaton::grammar::factors::ArcFactors;
 use grammaton::grammar::groups::Groups;
 use grammaton::grammar::lexicon::{Lexicon, StickStrings, Strings};
 use grammaton::grammar::tree::Tree;
@@ -146,13 +147,16 @@ fn dense_grammar(n: usize) -> Vec<Case> {
 
 fn dependencies(n: usize) -> Vec<Case> {
     let tags = ["NN", "VB", "DT"].map(str::to_owned);
-    let grammar = dmv::grammar(&tags).unwrap();
+    let factors = ArcFactors { crossing: -0.5, longer: vec![(2, -1.0)], ..ArcFactors::ones(tags.len()) };
+    let grammar = dmv::grammar(&tags).unwrap().with_factors(Some(factors)).unwrap();
     let halves = |n: usize| -> Vec<SymbolId> {
         let tags: Vec<u32> = (0..n as u32).map(|word| word * word % 3).collect();
         dmv::nouns::tokens(&grammar, &tags)
     };
     let sentence = |n| Sentence::new(halves(n), 2);
-    let shard = Named::new(Shard::Sentences(vec![sentence(3), sentence(n / 2), sentence(2)]));
+    let marks = Marks { heads: vec![None, Some(0), None], breaks: vec![1] };
+    let marked = sentence(3).with_marks(marks);
+    let shard = Named::new(Shard::Sentences(vec![marked, sentence(n / 2), sentence(2)]));
     let multinomials = Multinomials::new(&grammar).unwrap();
     let prior = |range: std::ops::Range<usize>| Prior::independent(vec![0.5; range.len()]).unwrap();
     let priors: Vec<Prior> = multinomials.iter().map(prior).collect();

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 use basics::streams;
+use grammaton::data;
 use grammaton::data::dependency::{Punctuation, Tags, select};
 use grammaton::decoding::Decoding;
-use grammaton::grammar::SymbolId;
 use grammaton::grammar::tree::Tree;
 use grammaton::models::Model;
 use grammaton::models::decode::Decoder;
@@ -36,7 +36,7 @@ pub fn run(args: &Args, model: Model, names: &[String]) -> Result<Answer> {
     let longest = args.max_symbols.unwrap_or(LONGEST) as usize;
     let numbers: BTreeMap<&str, u32> = names.iter().map(String::as_str).zip(0..).collect();
     let mut unknown: BTreeMap<String, usize> = BTreeMap::new();
-    let mut tokens: Vec<Option<Vec<SymbolId>>> = Vec::new();
+    let mut items: Vec<Option<data::Sentence>> = Vec::new();
     for sentence in &sentences {
         let known: Vec<Option<u32>> =
             sentence.tags.iter().map(|tag| numbers.get(tag.as_str()).copied()).collect();
@@ -44,15 +44,17 @@ pub fn run(args: &Args, model: Model, names: &[String]) -> Result<Answer> {
             *unknown.entry(tag.clone()).or_default() += 1;
         }
         let known: Option<Vec<u32>> = known.into_iter().collect();
-        tokens.push(
-            known.filter(|tags| tags.len() <= longest).map(|tags| nouns::tokens(&model.grammar, &tags)),
-        );
+        let item = |tags: Vec<u32>| {
+            let marks = dmv::factors::marks(&model.grammar, sentence, false);
+            data::Sentence::new(nouns::tokens(&model.grammar, &tags), 1).with_marks(marks)
+        };
+        items.push(known.filter(|tags| tags.len() <= longest).map(item));
     }
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.map_or(0, usize::from)).build()?;
     let decoding = Decoding::new(model, decoder, true, args.closed);
     let mut flat: Vec<u32> = Vec::new();
-    for (sentences, tokens) in sentences.chunks_mut(BATCH).zip(tokens.chunks(BATCH)) {
-        for (sentence, decoded) in sentences.iter_mut().zip(pool.install(|| decoding.all(tokens))?) {
+    for (sentences, items) in sentences.chunks_mut(BATCH).zip(items.chunks(BATCH)) {
+        for (sentence, decoded) in sentences.iter_mut().zip(pool.install(|| decoding.all_marked(items))?) {
             sentence.heads = Some(match decoded {
                 Some(decoded) => nouns::heads(&Tree::parse(&decoded.trees[0])?)?.1,
                 None => {

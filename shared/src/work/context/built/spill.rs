@@ -136,12 +136,13 @@ impl BuiltShard {
     /// Flat arrays of numbers, as this machine has them, each behind its length. It has forests, and none of components.
     fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.size());
-        let (first, params) = self.chains.parts();
+        let (first, params, ln_factors) = self.chains.parts();
         put(&mut bytes, &[self.first_string, u32::from(self.is_strings)]);
         put(&mut bytes, &self.index.params);
         put(&mut bytes, &self.index.unparsable);
         put(&mut bytes, first);
         put(&mut bytes, params);
+        put(&mut bytes, ln_factors);
         put(&mut bytes, &self.items.iter().map(|item| item.multiplicity).collect::<Vec<_>>());
         put(&mut bytes, &self.items.iter().map(|item| item.own.unwrap_or(NO_STRING)).collect::<Vec<_>>());
         let none = Forest::default();
@@ -157,7 +158,7 @@ impl BuiltShard {
         let bytes = &mut bytes;
         let &[first_string, is_strings] = &take::<u32>(bytes)?[..] else { return None };
         let index = Index { params: take(bytes)?, unparsable: take(bytes)? };
-        let chains = Chains::from_parts(take(bytes)?, take(bytes)?);
+        let chains = Chains::from_parts(take(bytes)?, take(bytes)?, take(bytes)?);
         let (multiplicities, own): (Vec<f64>, Vec<u32>) = (take(bytes)?, take(bytes)?);
         let mut items = Vec::with_capacity(own.len());
         for (multiplicity, own) in checked(multiplicities.into_iter().zip(own)) {
