@@ -33,7 +33,7 @@ use keys::{KeyOfJob as _, is_local};
 use located::{Fault, Node, Problem};
 pub use source::GrammarSource;
 use sweep::{Sweep, SweepTable};
-pub use tables::{CorpusTable, ModelTable, OnUnparsable, OutputTable, STRESS_MARKS};
+pub use tables::{CorpusTable, GivenHeads, ModelTable, OnUnparsable, OutputTable, STRESS_MARKS};
 
 /// A training job.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -514,7 +514,8 @@ mod tests {
                  anneal_from, anneal_to, anneal_rounds, burn_in, keep_every, sweeps, relabel, gamma_shape, \
                  gamma_scale, patience, sample_shards, first_rounds, forget_power, forget_delay, select_every, \
                  subtypes, harmonic_offset, harmonic_per_child, harmonic_stops, harmonic_stop, \
-                 harmonic_smoothing, prior, families, estimate, components, mixture, base_from, base_by, base_to",
+                 harmonic_smoothing, prior, families, estimate, rules, rules_weight, components, mixture, base_from, base_by, \
+                 base_to",
             ),
             ("[inferense]\n", "job.toml:6:2: unknown table [inferense]; did you mean \"inference\"?"),
             (

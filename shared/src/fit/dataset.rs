@@ -15,7 +15,7 @@ use crate::models::dmv::{self, nouns};
 use crate::models::latent;
 use crate::settings::inference::FamiliesSource;
 use crate::settings::{Inference, Method, Model, ModelKind};
-use crate::work::shard::{SentenceShard, Shard, cut, cut_blocks, cut_trees};
+use crate::work::shard::{SentenceShard, Shard, cut_blocks, cut_marked, cut_trees};
 use crate::work::task::Named;
 
 /// What a [`super::Fit`] is of.
@@ -193,14 +193,18 @@ impl Dataset for [Sentence] {
                 let adapted = classes::among(&tagged.tags.names, adapted, "adapted")?;
                 nouns::grammar(&tagged.tags.names, &adapted, inference.alpha.unwrap_or(1.0))?
             }
-            _ => dmv::grammar(&tagged.tags.names)?,
+            _ => {
+                let factors = inference.rules.factors(&tagged.tags.names, inference.rules_weight)?;
+                dmv::grammar(&tagged.tags.names)?.with_factors(factors)?
+            }
         };
         for component in &inference.components {
             component.resolve(&tagged.tags.names)?;
         }
-        let tokens: Vec<Vec<SymbolId>> =
-            tagged.sentences.iter().map(|tags| nouns::tokens(&grammar, tags)).collect();
-        let (shards, positions) = named(cut(&tokens, symbols(shard_symbols)));
+        let tokens = tagged.sentences.iter().map(|tags| nouns::tokens(&grammar, tags));
+        let marked = |(tokens, sentence)| (tokens, dmv::factors::marks(&grammar, sentence, false));
+        let marked: Vec<_> = tokens.zip(self).map(marked).collect();
+        let (shards, positions) = named(cut_marked(&marked, symbols(shard_symbols)));
         let lines: Vec<u32> = self.iter().map(|sentence| sentence.line).collect();
         let families = match &inference.families {
             FamiliesSource::None => Families::default(),

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use crate::data::corpus::UnknownSymbol;
 use crate::data::tags::classes::UnknownTags;
 use crate::data::tags::families::FamiliesError;
+use crate::grammar::Defect;
 use crate::grammar::lexicon::TooManySubstrings;
 use crate::methods::MethodError;
 use crate::models::dmv::grammar::BadTags;
+use crate::models::dmv::rules;
 use crate::models::latent::layout::TooManyWeights;
 use crate::models::pcfg::trees::Foreign;
 use crate::prepare::PrepareError;
@@ -68,6 +70,12 @@ pub enum Cause {
     /// Adapted tags, or a component of a mixture, of which the sentences have none.
     #[error(transparent)]
     UnknownTags(#[from] UnknownTags),
+    /// Rules that say nothing of the tags.
+    #[error(transparent)]
+    Rules(#[from] rules::Unsuited),
+    /// Rules whose weights are too large together.
+    #[error(transparent)]
+    Factors(#[from] Defect),
     /// Families of tags that cannot be read.
     #[error(transparent)]
     Families(#[from] FamiliesError),

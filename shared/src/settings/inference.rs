@@ -12,6 +12,7 @@ use super::key::{Need, OutOfRange, Rules};
 use super::method::*;
 use crate::models::dmv::constraint::Component;
 use crate::models::dmv::harmonic::{Harmonic, Stops};
+use crate::models::dmv::rules::RuleSet;
 use crate::models::logistic_normal::PointEstimate;
 use crate::train::logistic_normal::Constrained;
 use crate::train::mixture::{Limit, MAX_COMPONENTS, Mixture, MixtureError};
@@ -67,6 +68,7 @@ const GAMMA: Need = Need {
     text: "`\"concentration\"` in `fit`",
     holds: |_, inference| inference.fit.contains(&Hyperparameter::Concentration),
 };
+const HAS_RULES: Need = Need { text: "`rules`", holds: |_, inference| !inference.rules.is_empty() };
 const COMPONENTS: Need =
     Need { text: "`components`", holds: |_, inference| !inference.components.is_empty() };
 
@@ -227,6 +229,14 @@ crate::table! {
 
     /// Point estimate for decoding after training: softmax(μ), or e^μ, which need not sum to 1.
     estimate: PointEstimate = PointEstimate::default(), Rules::read_by(NORMAL);
+
+    /// Rules that say which dependency trees are probable, before training and beside it: `none`, those of universal tags (`ud`), or a list of tables
+    /// with a `weight` and `head`, `child`, `side`; or `leaf`; or `root`; or `longest_arc`; or `across`. Each multiplies a tree by
+    /// e^(`rules_weight` · `weight`) as often as the tree obeys it, in every round and when sentences are parsed.
+    rules: RuleSet = RuleSet::None, Rules::read_by(RULED).prepares(|_, _| true);
+
+    /// Strength of the rules.
+    rules_weight: f64 = 2.0, Rules::read_by(RULED).from_to(0.0, 10.0).with(HAS_RULES).prepares(|_, _| true);
 
     /// Components that are mixed with the model itself (`base`) during training, each restricted to some of its trees (Cohen & Smith
     /// 2009): names, or tables with `name`, `roots`, `longest_arc`, `phrases`, `forbid`.

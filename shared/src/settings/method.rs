@@ -252,5 +252,7 @@ pub(super) const CHAINS: Readers = &[(&[Adaptor, Pcfg, Dmv], &[Hastings])];
 pub(super) const STOCHASTIC: Readers = &[(&[Adaptor, AdaptedDmv], &[Svb]), (&[Pcfg, Dmv], &[Svb, Oem])];
 pub(super) const STOCHASTIC_STICKS: Readers = &[(&[Adaptor, AdaptedDmv], &[Svb])];
 pub(super) const RULES: Readers = &[(&[Pcfg, Dmv], ALL)];
+/// Methods that read factors of arcs and known heads: all but chains.
+pub const RULED: Readers = &[(&[Dmv], &[Em, MapEm, Vb, VbEm, Svb, Oem, Cvb, Gibbs, LogisticNormal])];
 pub(super) const NORMAL: Readers = &[(&[Pcfg, Dmv], &[LogisticNormal])];
 pub(super) const NORMAL_DMV: Readers = &[(&[Dmv], &[LogisticNormal])];

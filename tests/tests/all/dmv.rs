@@ -121,6 +121,50 @@ fn mixtures_give_the_same_bits_everywhere() {
     assert!(refused.log.contains("did you mean `VERB`?"), "{}", refused.log);
 }
 
+/// Rules, and the heads of every third word, by all methods that have them.
+const RULES: &str = "[model]\nkind = \"dmv\"\n\
+    [corpus]\npath = \"partly.conllu\"\nmax_length = 10\nshard_symbols = 800\nheads = \"constrain\"\non_unparsable = \"skip\"\n\
+    [inference]\nrules = \"ud\"\nmax_rounds = 4\ntolerance = 0\n[output]\ncheckpoint_seconds = 0\n\
+    [[sweep]]\nmethod = [\"em\", \"vb\", \"vb-em\", \"cvb\", \"gibbs\", \"svb\", \"oem\"]\n\
+    [[sweep]]\nprior = \"logistic-normal\"\n";
+
+#[test]
+#[ignore = "slow"]
+fn rules_and_known_heads_give_the_same_bits_everywhere() {
+    let folder = folder_of(RULES);
+    let mut n_words = 0;
+    let partly = |line: &str| {
+        let mut columns: Vec<&str> = line.split('\t').collect();
+        if columns.len() == 10 {
+            n_words += 1;
+            if n_words % 3 != 0 {
+                columns[6] = "_";
+            }
+        }
+        columns.join("\t") + "\n"
+    };
+    let text: String = folder.read("train.conllu").lines().map(partly).collect();
+    fs::write(folder.path("partly.conllu"), &text).unwrap();
+    let one = folder.train("one", &["--workers", "1"]);
+    for run in [1, 2] {
+        let bounds = one.bounds(run);
+        assert!(bounds.windows(2).all(|pair| pair[1] >= pair[0] - 1e-9 * pair[0].abs()), "{bounds:?}");
+    }
+    let heads = |text: &str| -> Vec<String> {
+        let columns = text.lines().filter_map(|line| line.split('\t').nth(6).map(str::to_owned));
+        columns.collect()
+    };
+    let found = heads(&folder.read("one/parses.mbr-arcs.conllu"));
+    let given = heads(&text);
+    let differ =
+        given.iter().zip(&found).filter(|(given, found)| *given != "_" && *found != "_" && given != found);
+    let n_punctuation = text.lines().filter(|line| line.contains("\tPUNCT\t")).count();
+    assert!(differ.count() <= n_punctuation, "only heads of punctuation, and through it, may differ");
+    check_two_workers(&folder, &one);
+    kill(&folder, 2);
+    folder.train("killed", &["--resume"]).check_equals(&one);
+}
+
 #[test]
 fn parse_finds_the_heads_that_training_wrote() {
     let folder = folder();

@@ -170,7 +170,8 @@ table! {
     /// finds (`segmentation.crf.txt`). They are not scored.
     annotated: PathBuf = PathBuf::new(), Rules::read_by(SENTENCES).file_unless(|_| false);
 
-    /// Held-out sentences, to measure with: a file in the format of the corpus.
+    /// Held-out sentences, to measure with: a file in the format of the corpus. Of `dmv` it may be the corpus itself, and then heads of its
+    /// sentences of every length are found, and nothing is measured.
     held_out: PathBuf = PathBuf::new(), Rules::read_by(EVERY).file_unless(|_| false);
 
     /// Share of the corpus that is held out, if `held_out` is empty.
@@ -192,6 +193,10 @@ table! {
 
     /// Whether punctuation is kept. If not, its dependents are attached to its nearest ancestor that is kept.
     keep_punctuation: bool = false, Rules::read_by(DEPENDENCIES);
+
+    /// Use of the heads that the corpus and held-out sentences have: to `score` with, if all words have one, or to `constrain` trees to those with
+    /// these heads; words whose head is `_` may then have any.
+    heads: GivenHeads = GivenHeads::default(), Rules::read_by(RULED);
 
     /// Words that occur at most this often are unknown.
     unknown_threshold: u32 = 1, Rules::read_by(TREES);
@@ -328,6 +333,17 @@ impl OutputTable {
             self.checkpoints.clone()
         }
     }
+}
+
+/// Use of the heads of the sentences to train on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GivenHeads {
+    /// They are gold, to score with.
+    #[default]
+    Score,
+    /// Trees have them.
+    Constrain,
 }
 
 /// Treatment of a job with sentences that the grammar cannot derive.

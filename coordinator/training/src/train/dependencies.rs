@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use fleet::{Map, Stage};
+use grammaton::data::Marks;
 use grammaton::data::corpus::{Corpus, Format, Unit};
-use grammaton::data::dependency::{Document, Punctuation, Selection, Sentence, select};
+use grammaton::data::dependency::{Document, Problem, Punctuation, ReadError, Selection, Sentence, select};
 use grammaton::data::eval::Source;
 use grammaton::data::eval::dependencies::score;
 use grammaton::data::tags::classes;
@@ -21,6 +22,7 @@ use grammaton::grammar::{Grammar, SymbolId};
 use grammaton::models::Model;
 use grammaton::models::decode::{Decode, Decoder};
 use grammaton::models::dmv::{self, Layout, nouns};
+use grammaton::settings::Inference;
 use grammaton::work::shard::{self, DEFAULT_SHARD_SYMBOLS, SentenceShard};
 use grammaton::work::task::Named;
 
@@ -28,7 +30,7 @@ use super::held_out::split;
 use super::plan::Plan;
 use super::spill::Stored;
 use crate::input;
-use crate::job::{CorpusTable, FamiliesSource, Job, Point};
+use crate::job::{CorpusTable, FamiliesSource, GivenHeads, Job, Point};
 use crate::metrics::{AttachmentByDecoder, decoder_name};
 use crate::outcome::Heads;
 
@@ -88,14 +90,20 @@ impl Dependencies {
         let CorpusTable { path, held_out, held_out_share, test, max_length, .. } = &job.corpus;
         let mut notices = Vec::new();
         let File { name, document, sentences } = File::read(job, path, &mut notices)?;
-        let (document, all, other) = if !held_out.as_os_str().is_empty() {
+        let (document, all, mut other) = if !held_out.as_os_str().is_empty() {
             let other = File::read(job, held_out, &mut notices)?;
             (other.document, sentences, other.sentences)
         } else {
             let (all, other) = split(sentences, *held_out_share, job.corpus.held_out_seed, "sentences")?;
             (document, all, other)
         };
-        let Selection { sentences: trained, n_long, .. } = up_to(&all, *max_length);
+        let Selection { sentences: mut trained, n_long, .. } = up_to(&all, *max_length);
+        let constrain = job.corpus.heads == GivenHeads::Constrain;
+        if constrain {
+            trained = with_tree(job, &name, trained, &mut notices)?;
+            let held_out = held_out.display().to_string();
+            other = with_tree(job, if held_out.is_empty() { &name } else { &held_out }, other, &mut notices)?;
+        }
         if let Some(first) = all.iter().find(|sentence| sentence.n_words() > *max_length as usize) {
             notices.push(format!(
                 "{name}:{}: {n_long} sentences of more than {max_length} words, this being the first, are not used in training; \
@@ -113,16 +121,34 @@ impl Dependencies {
         let layout = Layout::new(tags.names.len());
         let of_point = |point: &Point| families(layout, &tags.names, &point.inference.families, &mut notices);
         let families = job.points.iter().map(of_point).collect::<Result<_>>()?;
+        let Inference { rules, rules_weight, .. } = &job.points[0].inference;
+        if !rules.is_empty() {
+            notices.push(format!(
+                "{rules} of strength {rules_weight} are put in, not learned (inference.rules)"
+            ));
+        }
         for component in job.points.iter().flat_map(|point| &point.inference.components) {
             component.resolve(&tags.names).with_context(|| format!("{name}: inference.components"))?;
         }
-        let tokens = |numbers: &[Vec<u32>]| -> Vec<Vec<SymbolId>> {
-            numbers.iter().map(|tags| nouns::tokens(&grammar, tags)).collect()
+        type Marked = (Vec<SymbolId>, Marks);
+        let marked = |tags: &[u32], sentence: &Sentence, constrain| -> Marked {
+            (nouns::tokens(&grammar, tags), dmv::factors::marks(&grammar, sentence, constrain))
         };
-        let short = |numbers: &&Vec<u32>| numbers.len() <= *max_length as usize;
-        let measured: Vec<Vec<u32>> = n_other.iter().filter(short).cloned().collect();
-        let (to_find, of_found) =
-            if other.is_empty() { (trained.clone(), tokens(&numbers)) } else { (other, tokens(&n_other)) };
+        let free = |(tags, sentence): (&Vec<u32>, &Sentence)| marked(tags, sentence, false);
+        let of_trained: Vec<Marked> =
+            numbers.iter().zip(&trained).map(|(tags, sentence)| marked(tags, sentence, constrain)).collect();
+        let short = |(numbers, _): &(&Vec<u32>, &Sentence)| numbers.len() <= *max_length as usize;
+        // The probability of the corpus itself is what training raises.
+        let is_measured = held_out != path;
+        let measured = n_other.iter().zip(&other).filter(|_| is_measured).filter(short);
+        let measured: Vec<Marked> = measured.map(free).collect();
+        let (to_find, of_found) = if other.is_empty() {
+            (trained.clone(), of_trained.clone())
+        } else {
+            let of_other = n_other.iter().zip(&other);
+            let of_other = of_other.map(|(tags, sentence)| marked(tags, sentence, constrain)).collect();
+            (other, of_other)
+        };
         job.corpus.check_shards(numbers.iter().map(Vec::len).sum())?;
         let shard_symbols = job.corpus.symbols_of_shard();
         let test = if test.as_os_str().is_empty() {
@@ -133,17 +159,21 @@ impl Dependencies {
                 sentences.iter().map(|sentence| tags.known(sentence)).collect();
             let is_short = |sentence: &Sentence| sentence.n_words() <= *max_length as usize;
             let of_short = sentences.iter().zip(&numbers).filter(|(sentence, _)| is_short(sentence));
-            let of_short: Vec<&Option<Vec<u32>>> = of_short.map(|(_, numbers)| numbers).collect();
-            let short: Vec<Vec<u32>> = of_short.iter().copied().flatten().cloned().collect();
+            let of_short: Vec<(&Sentence, &Option<Vec<u32>>)> = of_short.collect();
+            let known =
+                |&(sentence, numbers): &(&_, &Option<Vec<u32>>)| Some(free((numbers.as_ref()?, sentence)));
+            let short: Vec<Marked> = of_short.iter().filter_map(known).collect();
             let n_unknown = of_short.len() - short.len();
-            let known = (0..).zip(numbers).filter_map(|(at, numbers)| Some((at, numbers?)));
-            let (places, known): (Vec<u32>, Vec<Vec<u32>>) = known.unzip();
-            let mut shards = shard::cut(&tokens(&known), DEFAULT_SHARD_SYMBOLS);
+            let known = (0..).zip(sentences.iter().zip(&numbers));
+            let known =
+                known.filter_map(|(at, (sentence, numbers))| Some((at, free((numbers.as_ref()?, sentence)))));
+            let (places, known): (Vec<u32>, Vec<Marked>) = known.unzip();
+            let mut shards = shard::cut_marked(&known, DEFAULT_SHARD_SYMBOLS);
             let positions = shards.iter_mut().flat_map(|shard| shard.positions.iter_mut().flatten());
             positions.for_each(|position| *position = places[*position as usize]);
             Some(LoadedTest {
                 to_find: ToFind { sentences, document: Arc::new(document), shards },
-                predicted: shard::cut(&tokens(&short), DEFAULT_SHARD_SYMBOLS),
+                predicted: shard::cut_marked(&short, DEFAULT_SHARD_SYMBOLS),
                 n_unknown,
             })
         };
@@ -159,15 +189,15 @@ impl Dependencies {
                 format: Format::Tokens,
                 unit: Unit::Token,
             },
-            shards: shard::cut(&tokens(&numbers), shard_symbols),
-            held_out: shard::cut(&tokens(&measured), DEFAULT_SHARD_SYMBOLS),
+            shards: shard::cut_marked(&of_trained, shard_symbols),
+            held_out: shard::cut_marked(&measured, DEFAULT_SHARD_SYMBOLS),
             dependencies: Dependencies {
                 tagged: Tagged { tags, sentences: numbers },
                 families,
                 to_find: ToFind {
                     sentences: to_find,
                     document: Arc::new(document),
-                    shards: shard::cut(&of_found, DEFAULT_SHARD_SYMBOLS),
+                    shards: shard::cut_marked(&of_found, DEFAULT_SHARD_SYMBOLS),
                 },
             },
             grammar,
@@ -251,11 +281,35 @@ impl ToFind {
     }
 }
 
+/// The sentences with a projective tree that has their given heads; the others are left out, or refused.
+fn with_tree(
+    job: &Job,
+    name: &str,
+    sentences: Vec<Sentence>,
+    notices: &mut Vec<String>,
+) -> Result<Vec<Sentence>> {
+    let (agreeing, others): (Vec<Sentence>, Vec<Sentence>) =
+        sentences.into_iter().partition(|sentence| dmv::heads::have_tree(&sentence.given));
+    let fault = |sentence: &Sentence| {
+        format!(
+            "{name}:{}: no projective tree with one root has the given heads of this sentence; correct them, or write `_`",
+            sentence.line
+        )
+    };
+    job.corpus.leave_out(others.iter().map(fault).collect(), "sentences", notices)?;
+    Ok(agreeing)
+}
+
 /// The model of these tags, with adapted constituents if the job has such.
 fn grammar(job: &Job, name: &str, tags: &[String]) -> Result<Grammar> {
     let adapted = &job.model.adapted;
     if adapted.is_empty() {
-        return dmv::grammar(tags).with_context(|| format!("{name}: corpus.tags"));
+        // Points that differ in their rules are prepared apart.
+        let Inference { rules, rules_weight, .. } = &job.points[0].inference;
+        let factors = rules.factors(tags, *rules_weight);
+        let factors = factors.with_context(|| format!("{name}: inference.rules"))?;
+        let made = dmv::grammar(tags).with_context(|| format!("{name}: corpus.tags"))?;
+        return made.with_factors(factors).with_context(|| format!("{name}: inference.rules"));
     }
     let adapted = classes::among(tags, adapted, "model.adapted")?;
     let made = nouns::grammar(tags, &adapted, job.inference.alpha.unwrap_or(1.0));
@@ -300,8 +354,11 @@ impl File {
         let name = path.display().to_string();
         let mut document = input::sound_dependencies(path, job.corpus.tags)?;
         job.corpus.leave_out(std::mem::take(&mut document.unread), "sentences", notices)?;
-        if let Some(first) = document.faults.first() {
-            let n = document.faults.len();
+        // Heads of some words are what constrains trees.
+        let is_fault =
+            |fault: &&ReadError| job.corpus.heads == GivenHeads::Score || fault.problem != Problem::SomeHeads;
+        if let Some(first) = document.faults.iter().find(is_fault) {
+            let n = document.faults.iter().filter(is_fault).count();
             notices.push(format!("the heads of {n} sentences are no tree, so no heads are scored: {first}"));
         }
         let Selection { sentences, n_empty, .. } =

@@ -199,6 +199,12 @@ fn probe(
         "inference.families" => (&[], &["\"ud\""]),
         "inference.estimate" if model == Model::Dmv => (&["corpus.held_out_share=0.4"], &["\"raw\""]),
         "inference.components" => (&[], &["[\"short-dep\"]"]),
+        "inference.rules" => (
+            &[],
+            &["\"ud\"", "[{ across = \"punctuation\", weight = -2 }, { longest_arc = 1, weight = -1 }]"],
+        ),
+        "inference.rules_weight" => (&["inference.rules=ud"], &["0.5"]),
+        "corpus.heads" => (&[], &["\"constrain\""]),
         "inference.mixture" => (&["inference.components=[\"all-right\"]"], &["[\"base <= 0.6\"]"]),
         "inference.base_from" => (&["inference.components=[\"all-right\"]"], &["0.5"]),
         "inference.base_by" => (&["inference.components=[\"all-right\"]"], &["0.05"]),
