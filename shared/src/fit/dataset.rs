@@ -11,9 +11,11 @@ use crate::data::tags::{Tagged, classes};
 use crate::data::treebank::Treebank;
 use crate::grammar::lexicon::{Lexicon, Substrings};
 use crate::grammar::{Grammar, SymbolId};
+use crate::models::dmv::rules::RuleSet;
 use crate::models::dmv::{self, nouns};
 use crate::models::latent;
 use crate::settings::inference::FamiliesSource;
+use crate::settings::method::{Estimator, RULED};
 use crate::settings::{Inference, Method, Model, ModelKind};
 use crate::work::shard::{SentenceShard, Shard, cut_blocks, cut_marked, cut_trees};
 use crate::work::task::Named;
@@ -194,7 +196,10 @@ impl Dataset for [Sentence] {
                 nouns::grammar(&tagged.tags.names, &adapted, inference.alpha.unwrap_or(1.0))?
             }
             _ => {
-                let factors = inference.rules.factors(&tagged.tags.names, inference.rules_weight)?;
+                let reads =
+                    Estimator::of(inference).is_some_and(|own| RULED.iter().any(|(_, by)| by.contains(&own)));
+                let rules = if reads { &inference.rules } else { &RuleSet::None };
+                let factors = rules.factors(&tagged.tags.names, inference.rules_weight)?;
                 dmv::grammar(&tagged.tags.names)?.with_factors(factors)?
             }
         };

@@ -6,10 +6,11 @@ use grammaton::grammar::lexicon::Lexicon;
 use grammaton::grammar::tree::Tree;
 use grammaton::models::decode::{Decode, Decoder};
 use grammaton::models::dmv::heads::heads;
+use grammaton::models::logistic_normal::{Multinomials, Prior, Until};
 use grammaton::num::{Noise, Wide};
 use grammaton::work::engine::Engine;
 use grammaton::work::shard::Shard;
-use grammaton::work::task::{Answer, Collapse, Index, Language, Named, Sample, Task, Work};
+use grammaton::work::task::{Answer, Collapse, Fit, Fitted, Index, Language, Named, Sample, Task, Work};
 use proptest::prelude::*;
 
 use crate::support::dependencies::{Model, all_trees, events, random_logs, random_tags};
@@ -221,6 +222,29 @@ fn drawn_trees_are_as_frequent_as_they_are_probable() {
             let found = heads(&Tree::parse(&analysis.tree).unwrap()).unwrap().1;
             assert!(expected.trees.contains(&found), "{found:?}");
         }
+    }
+}
+
+/// Law: with all heads known, factors add the logarithm of that tree's to the bound of a sentence that is fitted to logistic-normal priors.
+#[test]
+fn factors_raise_the_bound_of_a_fitted_sentence() {
+    for (seed, scale) in (0..6).flat_map(|seed| [(seed, 1.0), (seed, -60.0)]) {
+        let mut case = Case::new(5, seed, Some((17 * seed as usize, 0b11111)));
+        // Far out of the range of floating-point numbers.
+        case.factors.roots.iter_mut().for_each(|root| *root *= scale);
+        let multinomials = Multinomials::new(&case.model.prepared.grammar).unwrap();
+        let prior = |range: std::ops::Range<usize>| Prior::independent(vec![0.5; range.len()]).unwrap();
+        let priors: Vec<Prior> = multinomials.iter().map(prior).collect();
+        let until = Until { tolerance: 1e-6, max_rounds: 5 };
+        let fit = Fit { priors, until, components: Vec::new() };
+        let bound = |case: &Case| match case.answer(1, Work::Fit(Named::new(fit.clone()))) {
+            Answer::Fitted(Fitted::Statistics(statistics)) => statistics.bound,
+            other => panic!("{other:?}"),
+        };
+        let (with, tree) = (bound(&case), case.enumerated().trees.remove(0));
+        let ln_factor = case.ln_factor(&tree);
+        case.factors = ArcFactors::ones(N_TAGS);
+        assert_close(with - bound(&case), ln_factor, 1e-10, &format!("seed {seed}"));
     }
 }
 

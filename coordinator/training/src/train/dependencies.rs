@@ -23,6 +23,7 @@ use grammaton::models::Model;
 use grammaton::models::decode::{Decode, Decoder};
 use grammaton::models::dmv::{self, Layout, nouns};
 use grammaton::settings::Inference;
+use grammaton::settings::method::{Estimator, RULED};
 use grammaton::work::shard::{self, DEFAULT_SHARD_SYMBOLS, SentenceShard};
 use grammaton::work::task::Named;
 
@@ -98,7 +99,7 @@ impl Dependencies {
             (document, all, other)
         };
         let Selection { sentences: mut trained, n_long, .. } = up_to(&all, *max_length);
-        let constrain = job.corpus.heads == GivenHeads::Constrain;
+        let constrain = constrains(job);
         if constrain {
             trained = with_tree(job, &name, trained, &mut notices)?;
             let held_out = held_out.display().to_string();
@@ -122,7 +123,7 @@ impl Dependencies {
         let of_point = |point: &Point| families(layout, &tags.names, &point.inference.families, &mut notices);
         let families = job.points.iter().map(of_point).collect::<Result<_>>()?;
         let Inference { rules, rules_weight, .. } = &job.points[0].inference;
-        if !rules.is_empty() {
+        if !rules.is_empty() && has_factors(job) {
             notices.push(format!(
                 "{rules} of strength {rules_weight} are put in, not learned (inference.rules)"
             ));
@@ -281,6 +282,19 @@ impl ToFind {
     }
 }
 
+/// Whether the method reads factors of arcs and known heads.
+fn has_factors(job: &Job) -> bool {
+    let estimator = Estimator::of(&job.points[0].inference);
+    let reads =
+        |own| RULED.iter().any(|(models, by)| models.contains(&job.model.model()) && by.contains(&own));
+    estimator.is_some_and(reads)
+}
+
+/// Whether trees have the given heads.
+fn constrains(job: &Job) -> bool {
+    job.corpus.heads == GivenHeads::Constrain && has_factors(job)
+}
+
 /// The sentences with a projective tree that has their given heads; the others are left out, or refused.
 fn with_tree(
     job: &Job,
@@ -306,7 +320,7 @@ fn grammar(job: &Job, name: &str, tags: &[String]) -> Result<Grammar> {
     if adapted.is_empty() {
         // Points that differ in their rules are prepared apart.
         let Inference { rules, rules_weight, .. } = &job.points[0].inference;
-        let factors = rules.factors(tags, *rules_weight);
+        let factors = if has_factors(job) { rules.factors(tags, *rules_weight) } else { Ok(None) };
         let factors = factors.with_context(|| format!("{name}: inference.rules"))?;
         let made = dmv::grammar(tags).with_context(|| format!("{name}: corpus.tags"))?;
         return made.with_factors(factors).with_context(|| format!("{name}: inference.rules"));
@@ -355,8 +369,7 @@ impl File {
         let mut document = input::sound_dependencies(path, job.corpus.tags)?;
         job.corpus.leave_out(std::mem::take(&mut document.unread), "sentences", notices)?;
         // Heads of some words are what constrains trees.
-        let is_fault =
-            |fault: &&ReadError| job.corpus.heads == GivenHeads::Score || fault.problem != Problem::SomeHeads;
+        let is_fault = |fault: &&ReadError| !constrains(job) || fault.problem != Problem::SomeHeads;
         if let Some(first) = document.faults.iter().find(is_fault) {
             let n = document.faults.iter().filter(is_fault).count();
             notices.push(format!("the heads of {n} sentences are no tree, so no heads are scored: {first}"));
