@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ._lib import GrammarError, Stopped, __version__
 from .model import Model, Parse
 from .result import Result
-from .run import Run, segment, train
+from .run import Run, dependencies, segment, train
 from .trees import Dependencies, Tree
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ __all__ = [
     "Stopped",
     "Tree",
     "__version__",
+    "dependencies",
     "segment",
     "train",
 ]

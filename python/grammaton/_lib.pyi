@@ -15,6 +15,7 @@ __all__ = [
     "Watch",
     "__version__",
     "arcs_svg",
+    "dependencies_job",
     "job_file",
     "keys",
     "segment_job",
@@ -140,6 +141,15 @@ def segment_job(
     seconds: float | None,
     seed: int,
     workers: int | None,
+) -> tuple[Path, list[str]]: ...
+def dependencies_job(
+    file: str | os.PathLike[str],
+    dir: str | os.PathLike[str],
+    *,
+    tags: str | None,
+    rules: str | None,
+    constrain: bool,
+    overwrite: bool,
 ) -> tuple[Path, list[str]]: ...
 def segmented(text: str | os.PathLike[str], set: list[str], dir: str | os.PathLike[str]) -> str: ...
 def tree_svg(brackets: str, separator: str, keep: list[str] | None) -> str: ...

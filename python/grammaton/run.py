@@ -255,6 +255,47 @@ def segment(
     return Segmentation(folder.path, segmented, _keep=folder)
 
 
+def dependencies(
+    sentences: Corpus,
+    *,
+    tags: str | None = None,
+    rules: str | list[dict[str, Any]] | None = None,
+    constrain: bool = False,
+    workers: int | None = None,
+    dir: StrPath | None = None,
+    overwrite: bool = False,
+    progress: bool | None = None,
+) -> Result:
+    """Finds the heads of tagged words, as the command `grammaton dependencies` does, with the same options and defaults; they are the `trees` of the result.
+
+    `sentences` is the path of a file in CoNLL-U, or an iterable of sentences, lists of rows `(word, tag)` or `(word, tag, head)`. Heads that all words have are scored
+    against. `tags` is the column of the tags, `"upos"` or `"xpos"`. `rules` say which trees are probable: `"ud"`, the default for universal tags, `"none"`, or a list,
+    as in `[{"leaf": ["DET"], "weight": -1}]`. With `constrain` trees have the heads that are given.
+
+    >>> rows = [("the", "DET"), ("dog", "NOUN"), ("barks", "VERB")]
+    >>> found = dependencies([rows, rows[1:]])
+    >>> found.trees[0].heads
+    [2, 3, 0]
+    """
+    folder = Folder(dir)
+    if not overwrite and (folder.path / "summary.json").exists():
+        raise FileExistsError(f"{folder.path}: the folder has a finished result; use overwrite=True, or choose another dir")
+    with _new_files_go_on_failure(folder.path, "sentences.conllu", "corpus.conllu", "job.toml"):
+        if corpora.is_path(sentences):
+            path = Path(os.fspath(sentences))  # type: ignore[arg-type]
+        else:
+            path = _new_file(folder.path, "sentences.conllu", overwrite)
+            corpora.write(sentences, path, "dmv")  # type: ignore[arg-type]
+        as_json = None if rules is None else json.dumps(rules)
+        job, notices = _lib.dependencies_job(path, folder.path, tags=tags, rules=as_json, constrain=constrain, overwrite=overwrite)
+        run = _lib.Run.start({}, file=job, earlier="overwrite" if overwrite else "refuse", workers=workers, folder=folder)
+    for notice in notices:
+        warnings.warn(notice, stacklevel=2)
+    _show(run, progress)
+    run.summary()
+    return Result(folder.path, _keep=folder)
+
+
 def _show(run: _lib.Run, wanted: bool | None) -> None:
     """Shows progress until the run is over or paused, if it is wanted."""
     if wanted or (wanted is None and progress.is_wanted()):

@@ -2,7 +2,7 @@
 //!
 //! - `arguments`: keyword arguments as a job;
 //! - `run`: training in this process, on threads of its own;
-//! - `segment`: the job of a text to segment;
+//! - `segment`: the job of a text to segment, or of tagged sentences;
 //! - `model`: trained models;
 //! - `client`: a client of a service;
 //! - `drawing`: pictures of trees;
@@ -41,7 +41,7 @@ mod _lib {
     #[pymodule_export]
     use super::run::{Run, stop_all};
     #[pymodule_export]
-    use super::segment::{segment_job, segmented};
+    use super::segment::{dependencies_job, segment_job, segmented};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -1,11 +1,14 @@
-//! The job of a text to segment, as `grammaton segment` writes it.
+//! The job of a text to segment, as `grammaton segment` writes it, and that of tagged sentences, as `grammaton dependencies` does.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use grammaton::data::corpus::sniff::Contents;
+use grammaton::data::dependency::Tags;
+use grammaton::models::dmv::rules::RuleSet;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use segment::dependencies::{Options, Parsing};
 use segment::keys::Keys;
 use segment::model::model;
 use segment::sampling::Sampling;
@@ -53,6 +56,34 @@ pub fn segment_job(
         let sampling = Sampling { chains, sweeps, seconds, seed, workers, overwrite: false };
         let model = model(&text, &grammar, &vowels, &sampling, &mut All(Vec::new()))?;
         Ok((sampling.write_job(&text, &model, &dir, &mut All(Vec::new()))?, text.notices))
+    })
+}
+
+/// Writes the sentences and the job of a dependency model to the folder `dir`, and returns the path of the job file and what was chosen. `rules` are
+/// JSON: `"none"`, `"ud"`, or a list of rules.
+#[pyfunction]
+#[pyo3(signature = (file, dir, *, tags, rules, constrain, overwrite))]
+pub fn dependencies_job(
+    py: Python<'_>,
+    file: PathBuf,
+    dir: PathBuf,
+    tags: Option<&str>,
+    rules: Option<&str>,
+    constrain: bool,
+    overwrite: bool,
+) -> PyResult<(PathBuf, Vec<String>)> {
+    let tags = tags.map(|tags| match tags {
+        "upos" => Ok(Tags::Upos),
+        "xpos" => Ok(Tags::Xpos),
+        _ => Err(PyValueError::new_err(format!("tags must be \"upos\" or \"xpos\", found {tags:?}"))),
+    });
+    let tags = tags.transpose()?;
+    let rules = rules.map(serde_json::from_str::<RuleSet>).transpose();
+    let rules = rules.map_err(|error| PyValueError::new_err(format!("rules: {error}")))?;
+    let options = Options { tags, rules, constrain, overwrite };
+    interruptible(py, move || {
+        let parsing = Parsing::read(&file, options)?;
+        Ok((parsing.write_job(&dir)?, parsing.notices))
     })
 }
 

@@ -439,3 +439,19 @@ def test_segment_is_the_command(tmp_path: Path, corpus: Path, grammaton_command:
         grammaton.segment(lines, seed=-1)
     with pytest.raises(ValueError, match="single symbol"):
         grammaton.segment(["aa"])
+
+
+def test_heads_of_tagged_words(tmp_path: Path) -> None:
+    rows = [("the", "DET"), ("dog", "NOUN"), ("barks", "VERB")]
+    found = grammaton.dependencies([rows, rows[1:]], dir=tmp_path / "heads")
+    assert [tree.heads for tree in found.trees] == [[2, 3, 0], [2, 0]]
+    with pytest.raises(FileExistsError):
+        grammaton.dependencies([rows], dir=tmp_path / "heads")
+    other = grammaton.dependencies([rows, rows[1:]], rules=[{"root": ["NOUN"], "weight": 5}])
+    assert other.trees[0].heads[1] == 0
+    known = grammaton.dependencies([[("the", "DET", 3), ("dog", "NOUN"), ("barks", "VERB")], rows[1:]], constrain=True)
+    assert known.trees[0].heads[0] == 3
+    with pytest.raises(ValueError, match="a rule needs a `weight`"):
+        grammaton.dependencies([rows], rules=[{"root": ["NOUN"]}])
+    with pytest.raises(ValueError, match="tags must be"):
+        grammaton.dependencies([rows], tags="pos")

@@ -5,6 +5,7 @@ pub mod bench;
 pub mod cancel;
 pub mod check;
 pub mod completions;
+pub mod dependencies;
 pub mod eval;
 pub mod fetch;
 pub mod grammars;

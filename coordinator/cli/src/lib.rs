@@ -17,9 +17,9 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use proto::log::{self, Form};
 
 use crate::commands::{
-    Answer, bench, cancel, check, completions, eval, fetch, grammars, inspect, job_process, jobs, keys, logs,
-    man, morphemes, new, parse, plan, run, sample, segment, serve, status, submit, token, train, treebank,
-    up, workers,
+    Answer, bench, cancel, check, completions, dependencies, eval, fetch, grammars, inspect, job_process,
+    jobs, keys, logs, man, morphemes, new, parse, plan, run, sample, segment, serve, status, submit, token,
+    train, treebank, up, workers,
 };
 
 /// Train probabilistic grammars, on one machine or on a cluster.
@@ -50,6 +50,8 @@ enum Command {
     Segment(segment::Args),
     /// Find the morphemes of words, without a job file
     Morphemes(morphemes::Args),
+    /// Find the heads of tagged words, without a job file
+    Dependencies(dependencies::Args),
     /// Print a job file to start from, made for a corpus
     New(new::Args),
     /// Train a model from a job file
@@ -160,6 +162,7 @@ fn answer(args: Vec<OsString>) -> ExitCode {
     let answer = match cli.command {
         Command::Segment(args) => segment::run(&args, cli.log),
         Command::Morphemes(args) => morphemes::run(&args, cli.log),
+        Command::Dependencies(args) => dependencies::run(&args, cli.log),
         Command::New(args) => new::run(&args),
         Command::Train(args) => train::run(&args, cli.log),
         Command::Check(args) => check::run(&args),

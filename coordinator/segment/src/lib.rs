@@ -1,6 +1,7 @@
-//! The words or morphemes of a text, without a job file: a corpus and a job are written for it, and trained as any job.
+//! The words or morphemes of a text, or the heads of tagged words, without a job file: a corpus and a job are written, and trained as any job.
 //!
-//! [`text`] reads it as its [`keys`] say, [`model`] chooses grammars, [`effort`] what fits into a time ([`time_limit`]), and [`sampling`] writes the job.
+//! [`text`] reads it as its [`keys`] say, [`model`] chooses grammars, [`effort`] what fits into a time ([`time_limit`]), and [`sampling`] writes the job. [`dependencies`] does all of it for
+//! tagged words.
 
 pub mod keys;
 
@@ -13,3 +14,5 @@ pub mod time_limit;
 pub mod sampling;
 
 pub mod model;
+
+pub mod dependencies;

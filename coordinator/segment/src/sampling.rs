@@ -119,7 +119,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("corpus.unit", "--unit"),
 ];
 /// The begin of every job file that the commands write.
-const MARK: &str = "# Written by grammaton";
+pub const MARK: &str = "# Written by grammaton";
 /// The segmentation, as the text is written.
 pub const SEGMENTED: &str = "segmented.txt";
 

@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use basics::streams;
 use grammaton::data::corpus::Unit;
 use grammaton::data::corpus::sniff::{Contents, Finding, Given, Reading, look};
+use segment::dependencies::{Options, Parsing};
 use training::input::format::{self, OpenText, SENTENCES_ALONE};
 
 use super::Answer;
@@ -58,6 +59,18 @@ pub fn run(args: &Args) -> Result<Answer> {
     };
     let name = path.unwrap_or(default_path);
     let job = fill(template, "\"@CORPUS@\"", &toml::Value::from(name).to_string());
+    let job = match (kind, &args.corpus) {
+        (Kind::Dependencies, Some(path)) => {
+            let parsing = Parsing::read(path, Options::default())?;
+            let job = fill(&job, "@TAGS@", parsing.tag_column());
+            let job = fill(&job, "@LENGTH@", &parsing.max_length().to_string());
+            fill(&job, "\"@RULES@\"", if parsing.has_rules() { "\"ud\"" } else { "\"none\"" })
+        }
+        (Kind::Dependencies, None) => {
+            fill(&fill(&fill(&job, "@TAGS@", "upos"), "@LENGTH@", "10"), "@RULES@", "ud")
+        }
+        _ => job,
+    };
     let contents = if kind == Kind::Morphemes { Contents::Words } else { Contents::Utterances };
     let (reading, findings) = match kind {
         Kind::Words | Kind::Morphemes => look(&lines, contents, Given::default(), &Reading::default()),

@@ -5,6 +5,7 @@ mod bad_input;
 mod check;
 
 mod cli;
+mod dependencies;
 mod digests;
 mod formats;
 mod grammars;

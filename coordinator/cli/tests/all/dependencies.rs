@@ -1,0 +1,145 @@
+//! `grammaton dependencies`: heads of any file of tagged words, rules, and heads that are known.
+
+use std::fs;
+
+use super::cli::{at, folder, grammaton, refused, stdout};
+
+/// Sentences of a determiner, a noun and a verb, with heads and a comma in the longer ones.
+fn treebank(heads: bool) -> String {
+    let short = [("the", "DET", 2), ("dog", "NOUN", 3), ("barks", "VERB", 0)];
+    let long = [
+        ("the", "DET", 2),
+        ("dog", "NOUN", 3),
+        ("barks", "VERB", 0),
+        (",", "PUNCT", 7),
+        ("a", "DET", 6),
+        ("cat", "NOUN", 7),
+        ("sleeps", "VERB", 3),
+    ];
+    let sentence = |words: &[(&str, &str, u32)]| -> String {
+        let line = |(at, (word, tag, head)): (usize, &(&str, &str, u32))| {
+            let head = if heads { head.to_string() } else { "_".to_owned() };
+            format!("{}\t{word}\t_\t{tag}\t_\t_\t{head}\t_\t_\t_\n", at + 1)
+        };
+        (words.iter().enumerate().map(line)).collect::<String>() + "\n"
+    };
+    format!(
+        "# newdoc\n{}{}{}",
+        sentence(&short),
+        sentence(&long),
+        sentence(&short[1..]).replace("\t3\t", "\t2\t")
+    )
+}
+
+fn heads(conllu: &str) -> Vec<String> {
+    let words = conllu.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    words.map(|line| line.split('\t').nth(6).unwrap().to_owned()).collect()
+}
+
+#[test]
+fn heads_are_found_and_the_rest_stays() {
+    let dir =
+        folder(&[("gold.conllu", treebank(true).as_bytes()), ("bare.conllu", treebank(false).as_bytes())]);
+    let found = stdout(&grammaton(&["dependencies", &at(&dir, "bare.conllu"), "--quiet"]).success());
+    // Rules find these; punctuation depends on the word before it.
+    assert_eq!(heads(&found), ["2", "3", "0", "2", "3", "0", "3", "6", "7", "3", "2", "0"]);
+    assert!(found.starts_with("# newdoc\n1\tthe\t_\tDET"), "{found}");
+    // Gold is for scores alone.
+    let out = at(&dir, "out");
+    let run = grammaton(&["dependencies", &at(&dir, "gold.conllu"), "--out", &out]).success();
+    let log = String::from_utf8(run.get_output().stderr.clone()).unwrap();
+    assert!(log.contains("the rules \"ud\" of strength 2 are put in, not learned"), "{log}");
+    assert!(log.contains("mbr-arcs attachment 1.0000") && log.contains("baseline attach-right"), "{log}");
+    let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+    assert_eq!(heads(&read("out/dependencies.conllu")), heads(&found));
+    let parsed =
+        stdout(&grammaton(&["parse", &out, &at(&dir, "bare.conllu"), "--decoder", "mbr-arcs"]).success());
+    assert_eq!(parsed, found, "the model has the rules");
+    grammaton(&["train", &at(&dir, "out/job.toml"), "--out", &at(&dir, "again"), "-q"]).success();
+    assert_eq!(read("again/parses.mbr-arcs.conllu"), read("out/dependencies.conllu"));
+    refused(
+        &["dependencies", &at(&dir, "bare.conllu"), "--out", &out],
+        &["has a finished result", "--overwrite"],
+    );
+    fs::write(dir.path().join("corpus.conllu"), "mine").unwrap();
+    let here = dir.path().display().to_string();
+    refused(
+        &["dependencies", &at(&dir, "bare.conllu"), "--out", &here],
+        &["corpus.conllu: the file would be overwritten"],
+    );
+}
+
+#[test]
+fn rules_are_of_the_user() {
+    let rules = "rules = [\n  { root = [\"DET\"], weight = 10 },\n  { head = [\"DET\"], child = [\"NOUN\", \"VERB\"], weight = 10 }\n]\n";
+    let dir = folder(&[
+        ("bare.conllu", treebank(false).as_bytes()),
+        ("rules.toml", rules.as_bytes()),
+        ("wrong.toml", b"rules = [\n  { root = [\"DET\"] }\n]\n"),
+        ("other.toml", b"rules = [{ root = [\"DT\"], weight = 1 }]\n"),
+        ("penn.tsv", b"the\tDT\ndog\tNN\nbarks\tVBZ\n\ndogs\tNNS\nbark\tVBP\n"),
+    ]);
+    let file = at(&dir, "bare.conllu");
+    let with =
+        |rules: &str| stdout(&grammaton(&["dependencies", &file, "--quiet", "--rules", rules]).success());
+    assert_eq!(heads(&with(&at(&dir, "rules.toml")))[..3], ["0", "1", "1"]);
+    assert_ne!(with("none"), with("ud"));
+    for (rules, parts) in [
+        (at(&dir, "wrong.toml"), ["wrong.toml: rule 1: ", "a rule needs a `weight`"]),
+        (at(&dir, "other.toml"), ["--rules: `root` of a rule", "did you mean `DET`?"]),
+        ("udd".to_owned(), ["--rules udd: expected none, ud, or a file of rules", "udd"]),
+    ] {
+        refused(&["dependencies", &file, "--rules", &rules], &parts);
+    }
+    let penn = at(&dir, "penn.tsv");
+    let run = grammaton(&["dependencies", &penn]).success();
+    let log = String::from_utf8(run.get_output().stderr.clone()).unwrap();
+    assert!(log.contains("the tags are not universal, so that no rules are used"), "{log}");
+    refused(
+        &["dependencies", &penn, "--rules", "ud"],
+        &["penn.tsv: --rules: the rules \"ud\" are of universal tags"],
+    );
+}
+
+#[test]
+fn known_heads_are_kept() {
+    let partly = treebank(false).replacen("1\tthe\t_\tDET\t_\t_\t_", "1\tthe\t_\tDET\t_\t_\t3", 1);
+    // 1 → 3 and 4 → 2 cross.
+    let crossing = "1\ta\t_\tDET\t_\t_\t_\t_\t_\t_\n2\tb\t_\tNOUN\t_\t_\t4\t_\t_\t_\n3\tc\t_\tNOUN\t_\t_\t1\t_\t_\t_\n4\td\t_\tVERB\t_\t_\t_\t_\t_\t_\n\n";
+    let dir = folder(&[
+        ("partly.conllu", partly.as_bytes()),
+        ("crossing.conllu", (treebank(false) + crossing).as_bytes()),
+    ]);
+    let constrained = |name: &str| grammaton(&["dependencies", &at(&dir, name), "--constrain"]).success();
+    let found = stdout(&constrained("partly.conllu"));
+    assert_eq!(heads(&found)[..4], ["3", "3", "0", "2"]);
+    let run = constrained("crossing.conllu");
+    let log = String::from_utf8(run.get_output().stderr.clone()).unwrap();
+    assert!(
+        log.contains("crossing.conllu:17: no projective tree with one root has the given heads"),
+        "{log}"
+    );
+    let found = heads(&stdout(&run));
+    assert_eq!(found[12..], ["_"; 4]);
+    let out = at(&dir, "out");
+    grammaton(&["dependencies", &at(&dir, "crossing.conllu"), "--constrain", "--quiet", "--out", &out])
+        .success();
+    refused(
+        &[
+            "train",
+            &at(&dir, "out/job.toml"),
+            "--out",
+            &at(&dir, "again"),
+            "--set",
+            "corpus.on_unparsable=error",
+        ],
+        &["corpus.conllu:17: no projective tree with one root", "on_unparsable"],
+    );
+    // Chains have neither.
+    let again = at(&dir, "again");
+    let chain = ["train", &at(&dir, "out/job.toml"), "--out", &again, "--set", "inference.method=hastings"];
+    let run = grammaton(&chain).success();
+    let log = String::from_utf8(run.get_output().stderr.clone()).unwrap();
+    assert!(log.contains("do not read it: corpus.heads, inference.rules"), "{log}");
+    assert!(!log.contains("no projective tree") && !log.contains("put in"), "{log}");
+}

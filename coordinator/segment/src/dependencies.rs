@@ -1,0 +1,228 @@
+//! The heads of tagged words, without a job file: which model, start, rules and decoder, chosen without gold.
+//!
+//! In: sentences in CoNLL-U, or a word, its tag and perhaps its head a line. Out: a corpus and a job file, which `grammaton train` trains as any
+//! other, and after that the sentences with the heads that it found. Everything is deterministic, so that there is no seed.
+//!
+//! The choice (docs/results/dmv.md): the dependency model with valence by variational Bayes from the harmonic start, with the
+//! rules `ud` where tags are universal and on the shortest sentences that have [`ENOUGH_WORDS`] together, else on those of up to ten words, read by MBR.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use grammaton::data::dependency::{Document, Punctuation, Sentence, Tags, select};
+use grammaton::data::tags::Tagged;
+use grammaton::models::decode::Decoder;
+use grammaton::models::dmv::rules::{Rule, RuleSet, Unsuited};
+use serde::Deserialize;
+use training::input;
+use training::job::Job;
+use training::metrics::decoder_name;
+
+use crate::sampling::{JOB, MARK, is_own, write};
+
+/// The sentences that the job reads.
+pub const CORPUS: &str = "corpus.conllu";
+/// The sentences with the heads that were found.
+pub const FOUND: &str = "dependencies.conllu";
+/// Words of the sentences to train on with rules, at least, if there are as many.
+pub const ENOUGH_WORDS: usize = 3000;
+/// Lengths of the longest sentence to train on.
+const LENGTHS: [usize; 7] = [10, 15, 20, 25, 30, 35, 40];
+const DECODER: Decoder = Decoder::MbrArcs;
+
+/// What the user says.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The column of the tags; `None`: the universal ones if all words have one, else those of the language.
+    pub tags: Option<Tags>,
+    /// The rules; `None`: `ud` for universal tags, else none.
+    pub rules: Option<RuleSet>,
+    /// Whether trees have the heads that the file gives.
+    pub constrain: bool,
+    /// Whether files of the folder may be replaced.
+    pub overwrite: bool,
+}
+
+/// Sentences, and how heads are found.
+pub struct Parsing {
+    /// Name of the file for messages.
+    name: String,
+    text: String,
+    tags: Tags,
+    rules: RuleSet,
+    constrain: bool,
+    overwrite: bool,
+    /// Words of the longest sentence to train on.
+    max_length: usize,
+    /// What was chosen.
+    pub notices: Vec<String>,
+}
+
+/// A file of rules.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RulesFile {
+    rules: Vec<toml::Value>,
+}
+
+/// The rules of a name, `none` or `ud`, or of a file in TOML with `rules = [...]`.
+///
+/// # Errors
+/// With the name of the file.
+pub fn rules(name: &str) -> Result<RuleSet> {
+    match name {
+        "none" => return Ok(RuleSet::None),
+        "ud" => return Ok(RuleSet::Ud),
+        _ => {}
+    }
+    let text = fs::read_to_string(name)
+        .with_context(|| format!("--rules {name}: expected none, ud, or a file of rules"))?;
+    let RulesFile { rules } = toml::from_str(&text).map_err(|error| {
+        let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
+        anyhow!("{name}:{line}: {}", error.message())
+    })?;
+    let rule = |(at, rule): (usize, toml::Value)| {
+        Rule::deserialize(rule).map_err(|error| anyhow!("{name}: rule {at}: {}", error.message()))
+    };
+    Ok(RuleSet::Own((1..).zip(rules).map(rule).collect::<Result<_>>()?))
+}
+
+impl Parsing {
+    /// Reads the sentences at `path`, and chooses.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or rules are of other tags.
+    pub fn read(path: &Path, options: Options) -> Result<Parsing> {
+        let Options { tags, rules, constrain, overwrite } = options;
+        let name = path.display().to_string();
+        let text = input::text(path, &name, "sentences")?;
+        let read = |tags| input::sound_dependencies(path, tags);
+        let words =
+            |document: &Document| select(&document.sentences, Punctuation::Removed, usize::MAX).sentences;
+        let has_tags = |sentences: &[Sentence]| {
+            !sentences.iter().any(|sentence| sentence.tags.iter().any(|tag| tag == "_"))
+        };
+        let mut notices = Vec::new();
+        let mut column = tags.unwrap_or_default();
+        let mut sentences = words(&read(column)?);
+        if tags.is_none() && !has_tags(&sentences) {
+            let others = words(&read(Tags::Xpos)?);
+            if has_tags(&others) {
+                notices.push(
+                    "not all words have a universal tag, so the tags of the language are read (--tags)"
+                        .to_owned(),
+                );
+                (column, sentences) = (Tags::Xpos, others);
+            }
+        }
+        ensure!(!sentences.is_empty(), "{name}: all sentences are punctuation alone");
+        let names = Tagged::new(&sentences).tags.names;
+        let is_given = rules.is_some();
+        let mut rules = rules.unwrap_or(RuleSet::Ud);
+        match rules.factors(&names, 1.0) {
+            Err(Unsuited::NotUniversal) if !is_given => {
+                rules = RuleSet::None;
+                notices.push("the tags are not universal, so that no rules are used (--rules)".to_owned());
+            }
+            found => {
+                found.with_context(|| format!("{name}: --rules"))?;
+            }
+        }
+        let n_words = |&longest: &usize| -> usize {
+            let lengths = sentences.iter().map(Sentence::n_words);
+            lengths.filter(|&n| n <= longest).sum()
+        };
+        let [.., most] = LENGTHS;
+        // Without rules longer sentences do harm.
+        let enough = if rules.is_empty() { 1 } else { ENOUGH_WORDS };
+        let enough = LENGTHS.into_iter().find(|longest| n_words(longest) >= enough);
+        let shortest = sentences.iter().map(Sentence::n_words).min().unwrap_or(0);
+        let max_length = enough.unwrap_or(most).max(shortest);
+        Ok(Parsing { name, text, tags: column, rules, constrain, overwrite, max_length, notices })
+    }
+
+    /// The column of the tags, as the job file names it.
+    pub fn tag_column(&self) -> &'static str {
+        match self.tags {
+            Tags::Upos => "upos",
+            Tags::Xpos => "xpos",
+        }
+    }
+
+    /// Words of the longest sentence to train on.
+    pub fn max_length(&self) -> usize {
+        self.max_length
+    }
+
+    /// Whether there are rules.
+    pub fn has_rules(&self) -> bool {
+        !self.rules.is_empty()
+    }
+
+    /// Writes the sentences and the job to `dir`, and returns the path of the job file.
+    ///
+    /// # Errors
+    /// If files would be overwritten that no earlier run wrote, or cannot be written.
+    pub fn write_job(&self, dir: &Path) -> Result<PathBuf> {
+        if !self.overwrite && !is_own(dir) {
+            for path in [CORPUS, JOB, FOUND].map(|name| dir.join(name)) {
+                if path.exists() {
+                    bail!(
+                        "{}: the file would be overwritten; replace it with --overwrite, or choose another folder with --out DIR",
+                        path.display()
+                    );
+                }
+            }
+        }
+        fs::create_dir_all(dir).with_context(|| format!("{}: cannot create the folder", dir.display()))?;
+        write(dir, CORPUS, &self.text)?;
+        let job = self.job()?;
+        Job::parse(&job, JOB, dir, &[])?;
+        write(dir, JOB, &job)?;
+        Ok(dir.join(JOB))
+    }
+
+    fn job(&self) -> Result<String> {
+        let (tags, max_length) = (self.tag_column(), self.max_length);
+        let rules = toml::Value::try_from(&self.rules)
+            .context("internal error: rules are no TOML; please report it")?;
+        let rules = match self.rules {
+            RuleSet::None => String::new(),
+            _ => format!("rules = {rules}                          # knowledge put in, not learned\n"),
+        };
+        let heads = if self.constrain { "heads = \"constrain\"\n" } else { "" };
+        let decoder = decoder_name(DECODER);
+        Ok(format!(
+            "{MARK}. `grammaton train {JOB} --out again` gives the same result.\n\n\
+             [model]\nkind = \"dmv\"\n\n\
+             [corpus]\npath = \"{CORPUS}\"\nheld_out = \"{CORPUS}\"               # heads of sentences of every length are found\n\
+             tags = \"{tags}\"\nmax_length = {max_length}\n{heads}on_unparsable = \"skip\"\n\n\
+             [inference]\nmethod = \"vb\"\nalpha = 0.25\nmax_rounds = 40\nstart = \"harmonic\"\n{rules}\n\
+             [output]\ndir = \".\"\ndecoders = [\"{decoder}\"]\nscore_every = 0\n"
+        ))
+    }
+
+    /// The path of the file that the results of the job have for [`FOUND`].
+    fn parses(dir: &Path) -> PathBuf {
+        dir.join(format!("parses.{}.conllu", decoder_name(DECODER)))
+    }
+
+    /// The sentences with the heads that the job in the folder found.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn found_in(&self, dir: &Path) -> Result<String> {
+        let path = Parsing::parses(dir);
+        fs::read_to_string(&path).with_context(|| format!("{}: cannot read the result", path.display()))
+    }
+
+    /// Files and keys of the job in a folder, each with what the user calls it.
+    pub fn names_in(&self, dir: &Path) -> Vec<(String, String)> {
+        let corpus = (dir.join(CORPUS).display().to_string(), self.name.clone());
+        let options =
+            [("corpus.tags", "--tags"), ("inference.rules", "--rules"), ("corpus.heads", "--constrain")];
+        let options = options.map(|(key, option)| (key.to_owned(), option.to_owned()));
+        std::iter::once(corpus).chain(options).collect()
+    }
+}
