@@ -141,7 +141,10 @@ pub fn decode_marked<'s>(
 ) -> Result<Vec<Decoded>, TooAmbiguous> {
     let real = real(&with.weights);
     let weights = || Weights { wide: &with.weights, real: &real };
+    let wants_arcs = with.decoders.contains(&Decoder::MbrArcs);
     let factors = Factors::new(&prepared.grammar, sentences.clone().map(|(_, marks)| marks));
+    // The forest of a grammar without adapted nonterminals has all trees, so that one forest does for the posteriors and for the tree.
+    let factors = factors.or_else(|| if wants_arcs { Factors::ones(&prepared.grammar) } else { None });
     let mbr = || Mbr::new(prepared, weights(), with.open);
     let mut session = Session {
         prepared,
@@ -149,7 +152,7 @@ pub fn decode_marked<'s>(
         weights: weights(),
         builder: prepared.builder(with.open),
         scratch: Scratch::default(),
-        mbr: (with.decoders.contains(&Decoder::MbrArcs) && factors.is_none()).then(mbr).flatten(),
+        mbr: (wants_arcs && factors.is_none()).then(mbr).flatten(),
         factored: factors.map(|factors| Factored::new(factors, &with.weights)),
         inner: FxHashMap::default(),
         inner_spans: FxHashMap::default(),
@@ -168,7 +171,7 @@ struct Session<'a> {
     scratch: Scratch,
     /// The decoder of dependency grammars.
     mbr: Option<Mbr<'a>>,
-    /// What is known of arcs.
+    /// What is known of arcs, perhaps nothing; `None` of other grammars.
     factored: Option<Factored<'a>>,
     /// Text below a string's nonterminal, by decoder.
     inner: FxHashMap<(Decoder, ParamId), Arc<Vec<Step>>>,
@@ -208,7 +211,7 @@ impl Session<'_> {
         Ok(decoded)
     }
 
-    /// The analyses of a sentence of which arcs are known, or have factors. Decoders other than MBR of arcs give the most probable tree.
+    /// The analyses of a sentence of tags, of which arcs may be known, or have factors. Decoders other than MBR of arcs give the most probable tree.
     fn factored(&mut self, forest: &Forest, tokens: &[SymbolId], marks: &Marks) -> Decoded {
         let factored = self.factored.as_mut().expect("the caller has looked");
         let Some((plain, forest)) = factored.apply(forest, tokens, marks) else {

@@ -42,6 +42,11 @@ impl<'a> Factors<'a> {
         layout_of(grammar).map(|(layout, _)| Factors { layout, of_tags })
     }
 
+    /// Factors of one, of a dependency grammar without adapted nonterminals; `None` for another one.
+    pub fn ones(grammar: &'a Grammar) -> Option<Factors<'a>> {
+        layout_of(grammar).map(|(layout, _)| Factors { layout, of_tags: None })
+    }
+
     /// Those of a shard.
     pub fn of_sentences(grammar: &'a Grammar, sentences: &'a [Sentence]) -> Option<Factors<'a>> {
         Factors::new(grammar, sentences.iter().map(|sentence| &sentence.marks))
