@@ -106,7 +106,7 @@ impl Heads {
         let setting = if setting.is_empty() { String::new() } else { format!("{setting}: ") };
         (self.n_flat > 0).then(|| {
             format!(
-                "{setting}{} sentences have no derivation, as with arcs never seen in training; each of their words hangs on the next",
+                "{setting}{} sentences have no derivation, as with arcs never seen in training, or more than 200 words; each of their words hangs on the next",
                 self.n_flat
             )
         })

@@ -143,3 +143,16 @@ fn known_heads_are_kept() {
     assert!(log.contains("do not read it: corpus.heads, inference.rules"), "{log}");
     assert!(!log.contains("no projective tree") && !log.contains("put in"), "{log}");
 }
+
+#[test]
+fn long_sentences_hang_on_the_next_word() {
+    let word = |at: usize| format!("{at}\tw\t_\t{}\t_\t_\t_\t_\t_\t_\n", ["DET", "NOUN"][at % 2]);
+    let long: String = (1..=201).map(word).collect();
+    let dir = folder(&[("long.conllu", (treebank(false) + &long + "\n").as_bytes())]);
+    let run = grammaton(&["dependencies", &at(&dir, "long.conllu")]).success();
+    let log = String::from_utf8(run.get_output().stderr.clone()).unwrap();
+    assert!(log.contains("1 sentences have no derivation") && log.contains("more than 200 words"), "{log}");
+    let found = heads(&stdout(&run));
+    assert_eq!((found[12].as_str(), found[12 + 200].as_str()), ("2", "0"));
+    assert_eq!(found[..3], ["2", "3", "0"]);
+}

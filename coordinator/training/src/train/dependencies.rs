@@ -38,6 +38,9 @@ use crate::outcome::Heads;
 /// Tokens of a word.
 pub const TOKENS_PER_WORD: usize = 2;
 
+/// Tokens of a sentence, and what is known of its tree.
+type Marked = (Vec<SymbolId>, Marks);
+
 /// Sentences to train on and sentences to find the heads of.
 pub struct Dependencies {
     /// Tags of the sentences to train on.
@@ -131,7 +134,6 @@ impl Dependencies {
         for component in job.points.iter().flat_map(|point| &point.inference.components) {
             component.resolve(&tags.names).with_context(|| format!("{name}: inference.components"))?;
         }
-        type Marked = (Vec<SymbolId>, Marks);
         let marked = |tags: &[u32], sentence: &Sentence, constrain| -> Marked {
             (nouns::tokens(&grammar, tags), dmv::factors::marks(&grammar, sentence, constrain))
         };
@@ -165,13 +167,9 @@ impl Dependencies {
                 |&(sentence, numbers): &(&_, &Option<Vec<u32>>)| Some(free((numbers.as_ref()?, sentence)));
             let short: Vec<Marked> = of_short.iter().filter_map(known).collect();
             let n_unknown = of_short.len() - short.len();
-            let known = (0..).zip(sentences.iter().zip(&numbers));
-            let known =
-                known.filter_map(|(at, (sentence, numbers))| Some((at, free((numbers.as_ref()?, sentence)))));
-            let (places, known): (Vec<u32>, Vec<Marked>) = known.unzip();
-            let mut shards = shard::cut_marked(&known, DEFAULT_SHARD_SYMBOLS);
-            let positions = shards.iter_mut().flat_map(|shard| shard.positions.iter_mut().flatten());
-            positions.for_each(|position| *position = places[*position as usize]);
+            let marked = sentences.iter().zip(&numbers);
+            let marked = marked.map(|(sentence, numbers)| Some(free((numbers.as_ref()?, sentence))));
+            let shards = cut_to_find(marked);
             Some(LoadedTest {
                 to_find: ToFind { sentences, document: Arc::new(document), shards },
                 predicted: shard::cut_marked(&short, DEFAULT_SHARD_SYMBOLS),
@@ -198,7 +196,7 @@ impl Dependencies {
                 to_find: ToFind {
                     sentences: to_find,
                     document: Arc::new(document),
-                    shards: shard::cut_marked(&of_found, DEFAULT_SHARD_SYMBOLS),
+                    shards: cut_to_find(of_found.into_iter().map(Some)),
                 },
             },
             grammar,
@@ -280,6 +278,20 @@ impl ToFind {
         let gold = self.gold().map(<[Sentence]>::to_vec);
         Ok((Heads { by_decoder, gold, n_flat, document: self.document.clone() }, scores))
     }
+}
+
+/// The longest sentence, in words, whose tree is found, as by `grammaton parse`; time and memory grow with the cube.
+const LONGEST: usize = 200;
+
+/// Shards of the sentences whose trees are to be found, which are those with known tags and no more than [`LONGEST`] words.
+fn cut_to_find(sentences: impl Iterator<Item = Option<Marked>>) -> Vec<SentenceShard> {
+    let short = |(tokens, _): &Marked| tokens.len() <= TOKENS_PER_WORD * LONGEST;
+    let found = (0..).zip(sentences).filter_map(|(at, sentence)| Some((at, sentence.filter(short)?)));
+    let (places, sentences): (Vec<u32>, Vec<Marked>) = found.unzip();
+    let mut shards = shard::cut_marked(&sentences, DEFAULT_SHARD_SYMBOLS);
+    let positions = shards.iter_mut().flat_map(|shard| shard.positions.iter_mut().flatten());
+    positions.for_each(|position| *position = places[*position as usize]);
+    shards
 }
 
 /// Whether the method reads factors of arcs and known heads.
