@@ -61,19 +61,19 @@ pub struct Sentence {
     /// Occurrences in the corpus, ≥ 1.
     pub multiplicity: u32,
     /// What is known of its dependency tree.
-    pub marks: Marks,
+    pub marks: TreeMarks,
 }
 
 /// What is known of the dependency tree of a sentence beside its tags; an empty list says nothing.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
-pub struct Marks {
+pub struct TreeMarks {
     /// By word: its head, from 1, 0 for the root; `None` if it may be any. Trees with other heads are left out. `[n_words]`, or empty.
     pub heads: Vec<Option<u32>>,
     /// The numbers of words before each place inside the sentence where punctuation was removed, ascending.
     pub breaks: Vec<u32>,
 }
 
-impl Marks {
+impl TreeMarks {
     /// Whether nothing is known.
     pub fn is_empty(&self) -> bool {
         self.heads.is_empty() && self.breaks.is_empty()
@@ -104,11 +104,11 @@ impl Marks {
 impl Sentence {
     /// Creates a sentence that occurs so often.
     pub fn new(tokens: Vec<SymbolId>, multiplicity: u32) -> Sentence {
-        Sentence { tokens, multiplicity, marks: Marks::default() }
+        Sentence { tokens, multiplicity, marks: TreeMarks::default() }
     }
 
     /// The sentence with what is known of its tree.
-    pub fn with_marks(self, marks: Marks) -> Sentence {
+    pub fn with_marks(self, marks: TreeMarks) -> Sentence {
         Sentence { marks, ..self }
     }
 }

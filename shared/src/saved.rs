@@ -366,9 +366,7 @@ enum BodyParams<'a> {
 }
 
 impl<'a> From<&'a Model> for Body<'a> {
-    fn from(
-        &Model { unit, format, ref model, ref cleaning, ref corrections }: &'a Model,
-    ) -> Body<'a> {
+    fn from(&Model { unit, format, ref model, ref cleaning, ref corrections }: &'a Model) -> Body<'a> {
         let (cleaning, corrections) = (Cow::Borrowed(cleaning), Cow::Borrowed(corrections));
         let GrammarModel { grammar, lexicon, params, segments } = match model {
             Trained::Grammar(model) => model,

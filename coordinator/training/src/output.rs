@@ -13,7 +13,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use basics::atomic_write;
 use basics::store;
 use grammaton::models::decode::Decoder;
-use grammaton::saved::SavedModel;
+use grammaton::saved::Model as SavedModel;
 
 use crate::job::Job;
 use crate::lexicon;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
-use grammaton::data::{Marks, Sentence};
+use grammaton::data::{Sentence, TreeMarks};
 use grammaton::encoding::encode;
 use grammaton::grammar::ParamId;
 use grammaton::grammar::groups::Groups;
@@ -536,11 +536,11 @@ fn numbers_and_orders_are_checked() {
         ("shard.tokens[0]: 0, expected 3..6", sentence(vec![SymbolId(0)], 1)),
         ("shard.multiplicities[0]: 0, expected 1..", sentence(vec![terminal], 0)),
         ("shard.marks[0]: a head or a place", {
-            let marks = Marks { heads: vec![None; 2], breaks: Vec::new() };
+            let marks = TreeMarks { heads: vec![None; 2], breaks: Vec::new() };
             Shard::Sentences(vec![Sentence::new(vec![terminal; 2], 1).with_marks(marks)])
         }),
         ("shard.marks[0]: a head or a place", {
-            let marks = Marks { heads: Vec::new(), breaks: vec![1] };
+            let marks = TreeMarks { heads: Vec::new(), breaks: vec![1] };
             Shard::Sentences(vec![Sentence::new(vec![terminal; 2], 1).with_marks(marks)])
         }),
         ("shard.strings[0]: 9, expected 0..4", Shard::Strings(Range { start: 9, end: 3 })),

@@ -2,7 +2,7 @@
 //!
 //! A tree weighs, beside the weights of its rules, the product of a factor for each of its arcs and one for its root. Factors are not learned, and
 //! are the same in every round. They are logarithms here, by tag, and belong to the grammar of [`crate::models::dmv`], with which they travel and are
-//! saved. A factor of zero is no such factor: trees that are forbidden are left out by [`crate::data::Marks::heads`].
+//! saved. A factor of zero is no such factor: trees that are forbidden are left out by [`crate::data::TreeMarks::heads`].
 
 use serde::{Deserialize, Serialize};
 

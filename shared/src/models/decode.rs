@@ -41,7 +41,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
-use crate::data::Marks;
+use crate::data::TreeMarks;
 use crate::forest::Prepared;
 use crate::forest::TooAmbiguous;
 use crate::forest::best::{self, Derivation};
@@ -126,7 +126,7 @@ pub fn decode(
     with: &Decode,
     sentences: &[&[SymbolId]],
 ) -> Result<Vec<Decoded>, TooAmbiguous> {
-    let nothing = Marks::default();
+    let nothing = TreeMarks::default();
     decode_marked(prepared, with, sentences.iter().map(|&sentence| (sentence, &nothing)))
 }
 
@@ -137,7 +137,7 @@ pub fn decode(
 pub fn decode_marked<'s>(
     prepared: &Prepared,
     with: &Decode,
-    sentences: impl Iterator<Item = (&'s [SymbolId], &'s Marks)> + Clone,
+    sentences: impl Iterator<Item = (&'s [SymbolId], &'s TreeMarks)> + Clone,
 ) -> Result<Vec<Decoded>, TooAmbiguous> {
     let real = real(&with.weights);
     let weights = || Weights { wide: &with.weights, real: &real };
@@ -180,7 +180,7 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    fn sentence(&mut self, tokens: &[SymbolId], marks: &Marks) -> Result<Decoded, TooAmbiguous> {
+    fn sentence(&mut self, tokens: &[SymbolId], marks: &TreeMarks) -> Result<Decoded, TooAmbiguous> {
         let Some(forest) = self.builder.build(0, tokens)? else { return Ok(self.without_analysis(tokens)) };
         if self.factored.is_some() {
             return Ok(self.factored(&forest, tokens, marks));
@@ -212,7 +212,7 @@ impl Session<'_> {
     }
 
     /// The analyses of a sentence of tags, of which arcs may be known, or have factors. Decoders other than MBR of arcs give the most probable tree.
-    fn factored(&mut self, forest: &Forest, tokens: &[SymbolId], marks: &Marks) -> Decoded {
+    fn factored(&mut self, forest: &Forest, tokens: &[SymbolId], marks: &TreeMarks) -> Decoded {
         let factored = self.factored.as_mut().expect("the caller has looked");
         let Some((plain, forest)) = factored.apply(forest, tokens, marks) else {
             return self.without_analysis(tokens);

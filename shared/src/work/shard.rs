@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use crate::data::treebank::{Rhs, RuleId, Rules, Treebank};
-use crate::data::{Marks, Sentence};
+use crate::data::{Sentence, TreeMarks};
 use crate::grammar::SymbolId;
 use crate::models::latent;
 
@@ -134,23 +134,23 @@ pub fn cut_counted(
     occurrences: &[u32],
     shard_symbols: u32,
 ) -> Vec<SentenceShard> {
-    let nothing = Marks::default();
+    let nothing = TreeMarks::default();
     let once = sentences.iter().map(|tokens| (&tokens[..], &nothing));
     cut_each(once, |position| occurrences.get(position).map_or(1, |&n| n as usize), shard_symbols)
 }
 
 /// [`cut`] of sentences of whose dependency trees something may be known; equal ones are equal in that, too.
-pub fn cut_marked(sentences: &[(Vec<SymbolId>, Marks)], shard_symbols: u32) -> Vec<SentenceShard> {
+pub fn cut_marked(sentences: &[(Vec<SymbolId>, TreeMarks)], shard_symbols: u32) -> Vec<SentenceShard> {
     cut_each(sentences.iter().map(|(tokens, marks)| (&tokens[..], marks)), |_| 1, shard_symbols)
 }
 
 fn cut_each<'a>(
-    sentences: impl Iterator<Item = (&'a [SymbolId], &'a Marks)>,
+    sentences: impl Iterator<Item = (&'a [SymbolId], &'a TreeMarks)>,
     occurrences: impl Fn(usize) -> usize,
     shard_symbols: u32,
 ) -> Vec<SentenceShard> {
-    let mut distinct: Vec<((&[SymbolId], &Marks), Vec<u32>)> = Vec::new();
-    let mut places: FxHashMap<(&[SymbolId], &Marks), usize> = FxHashMap::default();
+    let mut distinct: Vec<((&[SymbolId], &TreeMarks), Vec<u32>)> = Vec::new();
+    let mut places: FxHashMap<(&[SymbolId], &TreeMarks), usize> = FxHashMap::default();
     for (position, sentence) in sentences.enumerate() {
         let place = *places.entry(sentence).or_insert(distinct.len());
         if place == distinct.len() {

@@ -1,12 +1,12 @@
 //! Factors of arcs and known heads against enumeration: every answer is that of all trees that agree, each weighed by the product of its factors.
 
-use grammaton::data::{Marks, Sentence};
+use grammaton::data::{Sentence, TreeMarks};
 use grammaton::grammar::factors::ArcFactors;
 use grammaton::grammar::lexicon::Lexicon;
 use grammaton::grammar::tree::Tree;
 use grammaton::models::decode::{Decode, Decoder};
 use grammaton::models::dmv::heads::heads;
-use grammaton::models::logistic_normal::{Multinomials, Prior, Until};
+use grammaton::models::logistic_normal::{Multinomials, Prior, StopRule};
 use grammaton::num::{Noise, Wide};
 use grammaton::work::engine::Engine;
 use grammaton::work::shard::Shard;
@@ -23,7 +23,7 @@ struct Case {
     model: Model,
     factors: ArcFactors,
     tags: Vec<u32>,
-    marks: Marks,
+    marks: TreeMarks,
     logs: Vec<f64>,
 }
 
@@ -61,7 +61,7 @@ impl Case {
         };
         let breaks = (1..n as u32).filter(|at| noise.symmetric(100 + u64::from(*at)) > 0.3).collect();
         let logs = random_logs(model.layout, seed);
-        Case { model, factors, tags, marks: Marks { heads, breaks }, logs }
+        Case { model, factors, tags, marks: TreeMarks { heads, breaks }, logs }
     }
 
     /// The factor of a tree, from the definition.
@@ -235,7 +235,7 @@ fn factors_raise_the_bound_of_a_fitted_sentence() {
         let multinomials = Multinomials::new(&case.model.prepared.grammar).unwrap();
         let prior = |range: std::ops::Range<usize>| Prior::independent(vec![0.5; range.len()]).unwrap();
         let priors: Vec<Prior> = multinomials.iter().map(prior).collect();
-        let until = Until { tolerance: 1e-6, max_rounds: 5 };
+        let until = StopRule { tolerance: 1e-6, max_rounds: 5 };
         let fit = Fit { priors, until, components: Vec::new() };
         let bound = |case: &Case| match case.answer(1, Work::Fit(Named::new(fit.clone()))) {
             Answer::Fitted(Fitted::Statistics(statistics)) => statistics.bound,

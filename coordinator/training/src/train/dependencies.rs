@@ -9,9 +9,11 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use fleet::{Map, Stage};
-use grammaton::data::Marks;
+use grammaton::data::TreeMarks;
 use grammaton::data::corpus::{Corpus, Format, Unit};
-use grammaton::data::dependency::{Document, Problem, Punctuation, ReadError, Selection, Sentence, select};
+use grammaton::data::dependency::{
+    Document, Problem, Punctuation, Selection, Sentence, SentenceError, select,
+};
 use grammaton::data::eval::Source;
 use grammaton::data::eval::dependencies::score;
 use grammaton::data::tags::classes;
@@ -39,7 +41,7 @@ use crate::outcome::Heads;
 pub const TOKENS_PER_WORD: usize = 2;
 
 /// Tokens of a sentence, and what is known of its tree.
-type Marked = (Vec<SymbolId>, Marks);
+type Marked = (Vec<SymbolId>, TreeMarks);
 
 /// Sentences to train on and sentences to find the heads of.
 pub struct Dependencies {
@@ -381,7 +383,7 @@ impl File {
         let mut document = input::sound_dependencies(path, job.corpus.tags)?;
         job.corpus.leave_out(std::mem::take(&mut document.unread), "sentences", notices)?;
         // Heads of some words are what constrains trees.
-        let is_fault = |fault: &&ReadError| !constrains(job) || fault.problem != Problem::SomeHeads;
+        let is_fault = |fault: &&SentenceError| !constrains(job) || fault.problem != Problem::SomeHeads;
         if let Some(first) = document.faults.iter().find(is_fault) {
             let n = document.faults.iter().filter(is_fault).count();
             notices.push(format!("the heads of {n} sentences are no tree, so no heads are scored: {first}"));

@@ -1,6 +1,6 @@
 //! Factors of arcs in forests: what is known of a tree before training, softly by tags and surely by sentence.
 //!
-//! In: the forest of a sentence, the [`ArcFactors`] of its grammar, and the [`Marks`] of the sentence. Out: the forest of the trees that agree with the
+//! In: the forest of a sentence, the [`ArcFactors`] of its grammar, and the [`TreeMarks`] of the sentence. Out: the forest of the trees that agree with the
 //! marks, whose edges hold [`Slots`] where an arc has a factor. The factor of a tree is
 //!
 //! ```text
@@ -16,7 +16,7 @@
 use super::constraint::{layout_of, restricted};
 use super::decode::Arcs;
 use super::layout::Layout;
-use crate::data::{Marks, Sentence, dependency};
+use crate::data::{Sentence, TreeMarks, dependency};
 use crate::forest::inside::{Scratch, Weights, edge_posteriors, real};
 use crate::forest::slots::Slots;
 use crate::forest::{Edge, Forest};
@@ -34,9 +34,9 @@ pub struct Factors<'a> {
 
 impl<'a> Factors<'a> {
     /// The factors of `grammar`; `None` if it has none, and no sentence is marked, or if it is no dependency grammar.
-    pub fn new(grammar: &'a Grammar, mut marks: impl Iterator<Item = &'a Marks>) -> Option<Factors<'a>> {
+    pub fn new(grammar: &'a Grammar, mut marks: impl Iterator<Item = &'a TreeMarks>) -> Option<Factors<'a>> {
         let of_tags = grammar.factors.as_ref();
-        if of_tags.is_none() && marks.all(Marks::is_empty) {
+        if of_tags.is_none() && marks.all(TreeMarks::is_empty) {
             return None;
         }
         layout_of(grammar).map(|(layout, _)| Factors { layout, of_tags })
@@ -53,7 +53,7 @@ impl<'a> Factors<'a> {
     }
 
     /// The trees of the forest of a sentence that agree with its marks; `None` if there are none. [`Layout::arc`] says of which kind the forest is.
-    pub fn restrict(&self, forest: &Forest, marks: &Marks) -> Option<Forest> {
+    pub fn restrict(&self, forest: &Forest, marks: &TreeMarks) -> Option<Forest> {
         if marks.heads.is_empty() {
             return Some(forest.clone());
         }
@@ -61,7 +61,13 @@ impl<'a> Factors<'a> {
     }
 
     /// The forest of `tokens` with slots for the parameters of arcs that have a factor.
-    pub fn apply(&self, forest: &Forest, tokens: &[SymbolId], marks: &Marks, slots: &mut Slots) -> Forest {
+    pub fn apply(
+        &self,
+        forest: &Forest,
+        tokens: &[SymbolId],
+        marks: &TreeMarks,
+        slots: &mut Slots,
+    ) -> Forest {
         let mut factored = forest.clone();
         let Some(of_tags) = self.of_tags else { return factored };
         let tags = self.layout.tags(tokens);
@@ -80,17 +86,17 @@ impl<'a> Factors<'a> {
 
 /// What a grammar can use of what is known of a sentence: places of punctuation if it has a factor for arcs across, and the given heads if they
 /// `constrain`.
-pub fn marks(grammar: &Grammar, sentence: &dependency::Sentence, constrain: bool) -> Marks {
+pub fn marks(grammar: &Grammar, sentence: &dependency::Sentence, constrain: bool) -> TreeMarks {
     let crosses = grammar.factors.as_ref().is_some_and(|factors| factors.crossing != 0.0);
     let knows = constrain && sentence.given.iter().any(Option::is_some);
-    Marks {
+    TreeMarks {
         heads: if knows { sentence.given.clone() } else { Vec::new() },
         breaks: if crosses { sentence.breaks.clone() } else { Vec::new() },
     }
 }
 
 /// The logarithm of the factor of an arc that marks allow; positions from 1, head 0 for the root.
-pub fn ln_factor(factors: &ArcFactors, tags: &[u32], marks: &Marks, head: usize, child: usize) -> f64 {
+pub fn ln_factor(factors: &ArcFactors, tags: &[u32], marks: &TreeMarks, head: usize, child: usize) -> f64 {
     let tag = |word: usize| tags[word - 1] as usize;
     if head == 0 {
         return factors.roots[tag(child)];
@@ -129,7 +135,12 @@ impl<'a> Factored<'a> {
 
     /// The trees of the forest of a sentence that agree with its marks, and the same with slots; `None` if there are none. Nodes and edges have the
     /// same places in both, so that a derivation of one is one of the other.
-    pub fn apply(&mut self, forest: &Forest, tokens: &[SymbolId], marks: &Marks) -> Option<(Forest, Forest)> {
+    pub fn apply(
+        &mut self,
+        forest: &Forest,
+        tokens: &[SymbolId],
+        marks: &TreeMarks,
+    ) -> Option<(Forest, Forest)> {
         let plain = self.factors.restrict(forest, marks)?;
         let factored = self.factors.apply(&plain, tokens, marks, &mut self.slots);
         for &(param, ln_factor) in &self.slots.all()[self.wide.len() - self.n_params..] {

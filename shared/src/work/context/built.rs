@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::data::{Marks, Sentence};
+use crate::data::{Sentence, TreeMarks};
 use crate::forest::Prepared;
 use crate::forest::TooAmbiguous;
 use crate::forest::binary::{Adapted, Kind};
@@ -136,7 +136,7 @@ impl BuiltShard {
                         unreachable!("the lexicon has strings of adapted nonterminals")
                     };
                     let base = prepared.binary.base[stick.index()];
-                    building.add(base, string, &Marks::default(), 1.0, Some(param))?;
+                    building.add(base, string, &TreeMarks::default(), 1.0, Some(param))?;
                 }
             }
             Shard::Trees { .. } => unreachable!("the engine reads trees without forests"),
@@ -322,7 +322,7 @@ impl Building<'_> {
         &mut self,
         root: u32,
         tokens: &[SymbolId],
-        marks: &Marks,
+        marks: &TreeMarks,
         multiplicity: f64,
         own: Option<u32>,
     ) -> Result<(), TooAmbiguous> {
