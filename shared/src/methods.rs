@@ -166,7 +166,7 @@ impl State {
     /// them, on trees.
     pub fn check(&self, language: Option<(&Grammar, &Lexicon)>) -> Result<(), MethodError> {
         if self.past().bound.is_some_and(|bound| bound.is_nan() || bound == f64::INFINITY) {
-            return Err(StateError::Bound.into());
+            return Err(StateError::from("its bound is no number").into());
         }
         let Some((grammar, lexicon)) = language else {
             return match self {

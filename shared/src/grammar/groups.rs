@@ -32,17 +32,8 @@ pub struct Estimate {
 
 /// Why an [`Estimate`] is not one of a grammar.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
-pub enum EstimateError {
-    /// Pseudo-counts or counts are not as many as parameters.
-    #[error("its counts are not those of its parameters")]
-    Length,
-    /// A pseudo-count is not positive and finite.
-    #[error("a pseudo-count is not positive")]
-    Alpha,
-    /// A count is negative or not finite.
-    #[error("its counts are not counts")]
-    Counts,
-}
+#[error("{0}")]
+pub struct EstimateError(&'static str);
 
 impl Groups {
     /// Returns the groups of a grammar.
@@ -128,13 +119,13 @@ impl Estimate {
     /// Checks that it fits `groups`.
     pub fn check(&self, groups: &Groups) -> Result<(), EstimateError> {
         if self.alpha.len() != groups.n_params || self.counts.len() != groups.n_params {
-            return Err(EstimateError::Length);
+            return Err(EstimateError("its counts are not those of its parameters"));
         }
         if !self.alpha.iter().all(|&alpha| is_parameter(alpha)) {
-            return Err(EstimateError::Alpha);
+            return Err(EstimateError("a pseudo-count is not positive"));
         }
         if !self.counts.iter().all(|&count| is_count(count)) {
-            return Err(EstimateError::Counts);
+            return Err(EstimateError("its counts are not counts"));
         }
         Ok(())
     }

@@ -27,17 +27,8 @@ pub struct Lexicon {
 
 /// Why a [`Lexicon`] is not one of a grammar.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
-pub enum LexiconError {
-    /// The sticks are not of the nonterminals that rewrite to strings.
-    #[error("sticks and nonterminals with strings differ")]
-    Sticks,
-    /// A string is empty or has a symbol that is no terminal.
-    #[error("a string is empty, or not of the grammar's terminals")]
-    Strings,
-    /// A stick has equal strings.
-    #[error("a stick has a string twice")]
-    Repeated,
-}
+#[error("{0}")]
+pub struct LexiconError(&'static str);
 
 impl Lexicon {
     /// Every substring of up to `max_length` symbols of `sentences`, in lexicographic order, for each nonterminal of `grammar`
@@ -58,20 +49,20 @@ impl Lexicon {
     /// Checks that it belongs to `grammar`: a stick for each nonterminal that rewrites to strings, of strings of terminals.
     pub fn check(&self, grammar: &Grammar) -> Result<(), LexiconError> {
         if !grammar.with_strings().eq(self.sticks.iter().map(|stick| stick.symbol)) {
-            return Err(LexiconError::Sticks);
+            return Err(LexiconError("sticks and nonterminals with strings differ"));
         }
         let terminals = grammar.n_nonterminals..grammar.symbols.len() as u32;
         let is_terminal = |symbol: &SymbolId| terminals.contains(&symbol.0);
         let mut strings = self.sticks.iter().flat_map(|stick| &stick.strings);
         if !strings.all(|string| !string.is_empty() && string.iter().all(is_terminal)) {
-            return Err(LexiconError::Strings);
+            return Err(LexiconError("a string is empty, or not of the grammar's terminals"));
         }
         let is_distinct = |stick: &StickStrings| {
             let mut seen = FxHashSet::default();
             stick.strings.iter().all(|string| seen.insert(string))
         };
         if !self.sticks.iter().all(is_distinct) {
-            return Err(LexiconError::Repeated);
+            return Err(LexiconError("a stick has a string twice"));
         }
         Ok(())
     }

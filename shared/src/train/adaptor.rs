@@ -155,7 +155,9 @@ impl State {
         self.sentences.iter().try_for_each(|sentences| sentences.check(n_params))?;
         check_rounds(self.past.rounds)?;
         if !(0.0..=1.0).contains(&self.drop_share) {
-            return Err(StateError::DropShare { share: self.drop_share });
+            return Err(StateError::Violated(
+                format!("a round may drop {} of a stick", self.drop_share).into(),
+            ));
         }
         self.params.check(grammar, lexicon)?;
         // These are updated before they are used: strings that were added since have no γ yet.

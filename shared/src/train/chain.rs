@@ -108,7 +108,7 @@ impl Sums {
     fn check(&self, grammar: &Grammar, n_params: usize) -> Result<(), StateError> {
         let n_uses = if self.samples > 0 { n_params } else { 0 };
         if self.uses.len() != n_uses || self.samples == 0 && !self.strings.is_empty() {
-            return Err(StateError::SamplesLength);
+            return Err("its samples are not of its parameters".into());
         }
         let is_terminal =
             |symbol: &SymbolId| symbol.0 >= grammar.n_nonterminals && symbol.index() < grammar.symbols.len();
@@ -116,7 +116,11 @@ impl Sums {
             grammar.is_adapted(*symbol) && !string.is_empty() && string.iter().all(is_terminal)
         };
         let are_counts = self.uses.iter().chain(self.strings.values()).all(|&n| is_count(n));
-        if self.strings.keys().all(is_string) && are_counts { Ok(()) } else { Err(StateError::Samples) }
+        if self.strings.keys().all(is_string) && are_counts {
+            Ok(())
+        } else {
+            Err("its samples are not of its grammar".into())
+        }
     }
 }
 
@@ -127,7 +131,7 @@ impl State {
         check_rounds(self.past.rounds)?;
         for share in &self.shards {
             let ShardState::Chain(state) = &share.shard_state else {
-                return Err(StateError::NoTrees);
+                return Err("a shard carries no trees".into());
             };
             let is_process =
                 |hyper: &Hyper| (0.0..1.0).contains(&hyper.discount) && is_parameter(hyper.concentration);
@@ -135,11 +139,11 @@ impl State {
                 || state.hyper.len() != grammar.adapted().count()
                 || !state.hyper.iter().all(is_process)
             {
-                return Err(StateError::OtherChain);
+                return Err("a shard's chain is of another grammar".into());
             }
         }
         if self.last.samples > 1 || self.kept.samples as usize > self.past.rounds {
-            return Err(StateError::TooManySamples);
+            return Err("it has more samples than rounds".into());
         }
         self.last.check(grammar, n_params)?;
         self.kept.check(grammar, n_params)

@@ -63,15 +63,15 @@ impl State {
         let layout = Layout::new(rules, settings.n_subtypes);
         check_rounds(self.past.rounds)?;
         if self.totals.len() != if self.past.rounds > 0 { layout.n_params() } else { 0 } {
-            return Err(StateError::RulesLength);
+            return Err("its counts are not those of its rules".into());
         }
         if !self.totals.iter().all(|&count| is_count(count)) {
-            return Err(StateError::Counts);
+            return Err("its counts are not counts".into());
         }
         let carries = settings.method == Method::Cvb && self.past.rounds > 0;
         let fits = self.own.iter().zip(shards).all(|(own, shard)| own.fits(&layout, shard));
         if self.own.len() != if carries { shards.len() } else { 0 } || !fits {
-            return Err(StateError::Own);
+            return Err("its own counts are not those of its trees".into());
         }
         Ok(())
     }

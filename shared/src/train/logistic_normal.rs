@@ -105,12 +105,12 @@ impl State {
     pub fn check(&self, multinomials: &Multinomials) -> Result<(), StateError> {
         check_rounds(self.past.rounds)?;
         if self.past.bound.is_some_and(|bound| !bound.is_finite()) {
-            return Err(StateError::Bound);
+            return Err("its bound is no number".into());
         }
         let sum: f64 = self.weights.iter().sum();
         let is_weight = |weight: &f64| (0.0..=1.0).contains(weight);
         if !self.weights.is_empty() && (!self.weights.iter().all(is_weight) || (sum - 1.0).abs() > 1e-6) {
-            return Err(StateError::Weights);
+            return Err("its weights of components are not of 0 or more with sum 1".into());
         }
         Ok(multinomials.check(&self.priors)?)
     }
@@ -120,7 +120,9 @@ impl State {
         let expected = settings.constrained.as_ref().map_or(0, |those| those.mixture.names().len());
         match self.weights.len() {
             found if found == expected => Ok(()),
-            found => Err(StateError::Components { found, expected }),
+            found => Err(StateError::Violated(
+                format!("it has weights of {found} components, expected {expected}").into(),
+            )),
         }
     }
 }

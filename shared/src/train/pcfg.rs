@@ -145,23 +145,23 @@ impl State {
         self.estimate.check(groups)?;
         check_rounds(self.past.rounds)?;
         if self.revived.iter().any(|param| param.index() >= groups.n_params()) {
-            return Err(StateError::NoSuchParam);
+            return Err("it keeps a parameter that is not there".into());
         }
         if !self.shard_state.is_empty() && self.shard_state.len() != n_touched.len() {
-            return Err(StateError::Shards);
+            return Err("its shards are others".into());
         }
         for (share, &n_touched) in self.shard_state.iter().zip(n_touched) {
             if share.counts.len() != n_touched {
-                return Err(StateError::ShardLength);
+                return Err("a shard's counts are not those of its parameters".into());
             }
             share.shard_state.check(n_touched)?;
         }
         let Average { samples, counts } = &self.average;
         if *samples > self.past.rounds || counts.len() != if *samples > 0 { groups.n_params() } else { 0 } {
-            return Err(StateError::SamplesLength);
+            return Err("its samples are not of its parameters".into());
         }
         if !counts.iter().all(|&count| is_count(count)) {
-            return Err(StateError::SampleCounts);
+            return Err("the counts of its samples are not counts".into());
         }
         Ok(())
     }

@@ -91,26 +91,8 @@ pub struct Rules {
 
 /// Why [`Rules`] do not hold together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum RulesError {
-    /// Labels do not ascend.
-    #[error("labels are not sorted, or not distinct")]
-    Labels,
-    /// Words do not ascend.
-    #[error("words are not sorted, or not distinct")]
-    Words,
-    /// Rules do not ascend.
-    #[error("rules are not sorted, or not distinct")]
-    Unsorted,
-    /// Rules without the label [`ROOT`].
-    #[error("there is no root")]
-    Root,
-    /// A rule has an index of no label or word.
-    #[error("a rule is of labels or words that are not there")]
-    Rule,
-    /// Occurrences are not as many as rules, or one is 0.
-    #[error("rules and their occurrences differ")]
-    Occurrences,
-}
+#[error("{0}")]
+pub struct RulesError(&'static str);
 
 impl Rules {
     /// The rules of binarised trees, and the trees as derivations.
@@ -167,17 +149,20 @@ impl Rules {
     /// Checks that they are as [`Rules::read`] makes them, so that every index points at something.
     pub fn check(&self) -> Result<(), RulesError> {
         let holds = |condition: bool, otherwise| if condition { Ok(()) } else { Err(otherwise) };
-        holds(self.labels.is_sorted_by(|a, b| a < b), RulesError::Labels)?;
-        holds(self.words.is_sorted_by(|a, b| a < b), RulesError::Words)?;
-        holds(self.rules.is_sorted_by(|a, b| a < b), RulesError::Unsorted)?;
-        holds(self.label(ROOT).is_some(), RulesError::Root)?;
+        holds(self.labels.is_sorted_by(|a, b| a < b), RulesError("labels are not sorted, or not distinct"))?;
+        holds(self.words.is_sorted_by(|a, b| a < b), RulesError("words are not sorted, or not distinct"))?;
+        holds(self.rules.is_sorted_by(|a, b| a < b), RulesError("rules are not sorted, or not distinct"))?;
+        holds(self.label(ROOT).is_some(), RulesError("there is no root"))?;
         let is_label = |label: LabelId| label.index() < self.labels.len();
         let is_word = |right| !matches!(right, Rhs::Lexical(word) if word.0 as usize >= self.words.len());
         let is_rule =
             |rule: &Rule| is_label(rule.parent) && rule.right.labels().all(is_label) && is_word(rule.right);
-        holds(self.rules.iter().all(is_rule), RulesError::Rule)?;
+        holds(self.rules.iter().all(is_rule), RulesError("a rule is of labels or words that are not there"))?;
         let same = self.occurrences.len() == self.rules.len();
-        holds(same && self.occurrences.iter().all(|&count| count > 0), RulesError::Occurrences)
+        holds(
+            same && self.occurrences.iter().all(|&count| count > 0),
+            RulesError("rules and their occurrences differ"),
+        )
     }
 
     /// The label of that name.

@@ -48,32 +48,8 @@ pub struct Stick {
 
 /// Why [`Params`] do not belong to a grammar and a lexicon.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum ParamsError {
-    /// τ or α are not as many as rules.
-    #[error("rules and their parameters differ")]
-    Rules,
-    /// τ or α of a rule is not positive and finite.
-    #[error("a rule has no weight")]
-    RuleWeight,
-    /// The sticks do not belong to the lexicon.
-    #[error("sticks and adapted nonterminals differ")]
-    Sticks,
-    /// A stick has a string of another stick, or a parameter that is no string's.
-    #[error("a stick has a string it lacks")]
-    Foreign,
-    /// A stick has a string twice.
-    #[error("a stick has a string twice")]
-    Repeated,
-    /// Discount or concentration of a stick is out of range.
-    #[error("a stick has no prior")]
-    Prior,
-    /// γ are not as many as the strings of the stick.
-    #[error("a stick and its parameters differ")]
-    Gammas,
-    /// A γ is not positive and finite.
-    #[error("a string of a stick has no weight")]
-    StringWeight,
-}
+#[error("{0}")]
+pub struct ParamsError(&'static str);
 
 impl Params {
     /// Parameters that equal the priors, with the given strings in use.
@@ -91,10 +67,10 @@ impl Params {
         for stick in &self.sticks {
             let n = stick.order.len();
             if stick.gamma1.len() != n || stick.gamma2.len() != n {
-                return Err(ParamsError::Gammas);
+                return Err(ParamsError("a stick and its parameters differ"));
             }
             if !are_positive(&stick.gamma1) || !are_positive(&stick.gamma2) {
-                return Err(ParamsError::StringWeight);
+                return Err(ParamsError("a string of a stick has no weight"));
             }
         }
         Ok(())
@@ -104,17 +80,23 @@ impl Params {
     pub(crate) fn check_strings(&self, grammar: &Grammar, lexicon: &Lexicon) -> Result<(), ParamsError> {
         let holds = |condition: bool, otherwise| if condition { Ok(()) } else { Err(otherwise) };
         let n_rules = grammar.rules.len();
-        holds(self.tau.len() == n_rules && self.alpha.len() == n_rules, ParamsError::Rules)?;
-        holds(are_positive(&self.tau) && are_positive(&self.alpha), ParamsError::RuleWeight)?;
+        holds(
+            self.tau.len() == n_rules && self.alpha.len() == n_rules,
+            ParamsError("rules and their parameters differ"),
+        )?;
+        holds(are_positive(&self.tau) && are_positive(&self.alpha), ParamsError("a rule has no weight"))?;
         let of_params = self.sticks.iter().map(|stick| stick.symbol);
         let same = of_params.eq(lexicon.sticks.iter().map(|stick| stick.symbol));
-        holds(same, ParamsError::Sticks)?;
+        holds(same, ParamsError("sticks and adapted nonterminals differ"))?;
         for (strings, stick) in lexicon.space(grammar).sticks().zip(&self.sticks) {
-            holds(stick.order.iter().all(|param| strings.contains(&param.0)), ParamsError::Foreign)?;
+            holds(
+                stick.order.iter().all(|param| strings.contains(&param.0)),
+                ParamsError("a stick has a string it lacks"),
+            )?;
             let distinct = stick.order.iter().collect::<BTreeSet<_>>().len() == stick.order.len();
-            holds(distinct, ParamsError::Repeated)?;
+            holds(distinct, ParamsError("a stick has a string twice"))?;
             let is_prior = (0.0..1.0).contains(&stick.discount) && are_positive(&[stick.concentration]);
-            holds(is_prior, ParamsError::Prior)?;
+            holds(is_prior, ParamsError("a stick has no prior"))?;
         }
         Ok(())
     }

@@ -81,50 +81,8 @@ pub struct State {
 
 /// Why a [`State`] does not fit some sentences.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum StateError {
-    /// Trees are not as many as sentences.
-    #[error("trees and sentences differ in number")]
-    Trees,
-    /// Processes are not as many as adapted nonterminals.
-    #[error("processes and adapted nonterminals differ")]
-    Processes,
-    /// A discount or concentration is out of range.
-    #[error("a process has no prior")]
-    Prior,
-    /// A table is of a symbol that is not adapted.
-    #[error("a table is of no adapted nonterminal")]
-    NotAdapted,
-    /// The string of a table occurs in no sentence.
-    #[error("a table has a string that no sentence has")]
-    ForeignString,
-    /// There is a tree of a sentence without a derivation.
-    #[error("a sentence without a derivation has a tree")]
-    Underivable,
-    /// A tree is not one table of the start symbol, which is adapted.
-    #[error("a tree is not that of a sentence")]
-    NotWhole,
-    /// The yield of a tree is not its sentence.
-    #[error("a tree derives another sentence")]
-    OtherSentence,
-    /// No tree or label sits at a table.
-    #[error("a table has no customers")]
-    NoCustomers,
-    /// A label sits at a table that comes after its own.
-    #[error("a table sits at a later one")]
-    LaterTable,
-    /// A choice does not rewrite the nonterminal that is next.
-    #[error("a derivation has a parameter of another nonterminal")]
-    ForeignParam,
-    /// A choice is of the wrong kind, or missing.
-    #[error("a derivation has a wrong choice, or ends early")]
-    Choice,
-    /// A yield is longer than any sentence.
-    #[error("a derivation is longer than any sentence")]
-    TooLong,
-    /// There are choices after the last one that a derivation needs.
-    #[error("a derivation goes on behind its end")]
-    Beyond,
-}
+#[error("{0}")]
+pub struct StateError(&'static str);
 
 /// A sentence that a tree has to derive.
 #[derive(Clone, Copy, Debug)]
@@ -151,8 +109,9 @@ impl State {
             .collect();
         let yields = self.yields(&items.expansions(), &occurrences)?;
         let string = |(table, tokens): (&Table, Vec<SymbolId>)| {
-            let number = items.number(table.symbol).ok_or(StateError::NotAdapted)?;
-            items.string(number, &tokens).ok_or(StateError::ForeignString)
+            let number =
+                items.number(table.symbol).ok_or(StateError("a table is of no adapted nonterminal"))?;
+            items.string(number, &tokens).ok_or(StateError("a table has a string that no sentence has"))
         };
         self.tables.iter().zip(yields).map(string).collect()
     }
@@ -165,22 +124,25 @@ impl State {
     ) -> Result<Vec<Vec<SymbolId>>, StateError> {
         let holds = |condition: bool, otherwise| if condition { Ok(()) } else { Err(otherwise) };
         let grammar = expansions.grammar();
-        holds(self.trees.len() == occurrences.len(), StateError::Trees)?;
-        holds(self.hyper.len() == grammar.adapted().count(), StateError::Processes)?;
+        holds(self.trees.len() == occurrences.len(), StateError("trees and sentences differ in number"))?;
+        holds(
+            self.hyper.len() == grammar.adapted().count(),
+            StateError("processes and adapted nonterminals differ"),
+        )?;
         let is_process = |h: &Hyper| (0.0..1.0).contains(&h.discount) && is_parameter(h.concentration);
-        holds(self.hyper.iter().all(is_process), StateError::Prior)?;
+        holds(self.hyper.iter().all(is_process), StateError("a process has no prior"))?;
         let max_tokens = occurrences.iter().map(|derived| derived.tokens.len()).max().unwrap_or(0);
         let mut yields: Vec<Vec<SymbolId>> = Vec::with_capacity(self.tables.len());
         let mut seated = vec![false; self.tables.len()];
         for table in checked(&self.tables) {
-            holds(grammar.is_adapted(table.symbol), StateError::NotAdapted)?;
+            holds(grammar.is_adapted(table.symbol), StateError("a table is of no adapted nonterminal"))?;
             let tokens =
                 self.tokens(expansions, table.symbol, &table.label, &yields, max_tokens, &mut seated)?;
             yields.push(tokens);
         }
         for (tree, derived) in checked(self.trees.iter().zip(occurrences)) {
             if !derived.is_derivable.unwrap_or(!tree.is_empty()) {
-                holds(tree.is_empty(), StateError::Underivable)?;
+                holds(tree.is_empty(), StateError("a sentence without a derivation has a tree"))?;
                 continue;
             }
             let tokens = if grammar.is_adapted(Grammar::START) {
@@ -189,14 +151,14 @@ impl State {
                         seated[table.index()] = true;
                         yields[table.index()].clone()
                     }
-                    _ => return Err(StateError::NotWhole),
+                    _ => return Err(StateError("a tree is not that of a sentence")),
                 }
             } else {
                 self.tokens(expansions, Grammar::START, tree, &yields, max_tokens, &mut seated)?
             };
-            holds(tokens == derived.tokens, StateError::OtherSentence)?;
+            holds(tokens == derived.tokens, StateError("a tree derives another sentence"))?;
         }
-        holds(seated.iter().all(|&seated| seated), StateError::NoCustomers)?;
+        holds(seated.iter().all(|&seated| seated), StateError("a table has no customers"))?;
         Ok(yields)
     }
 
@@ -231,23 +193,28 @@ impl State {
                 let adapted = grammar.is_adapted(symbol) && !std::mem::take(&mut first);
                 match choices.next() {
                     Some(&Choice::Table(table)) if adapted && self.symbol(table) == Some(symbol) => {
-                        let string = yields.get(table.index()).ok_or(StateError::LaterTable)?;
+                        let string =
+                            yields.get(table.index()).ok_or(StateError("a table sits at a later one"))?;
                         tokens.extend_from_slice(string);
                         seated[table.index()] = true;
                     }
                     Some(&Choice::Param(param)) if !adapted => match expansions.get(param) {
                         Some((parent, children)) if parent == symbol => open.extend(children.iter().rev()),
-                        _ => return Err(StateError::ForeignParam),
+                        _ => return Err(StateError("a derivation has a parameter of another nonterminal")),
                     },
-                    _ => return Err(StateError::Choice),
+                    _ => return Err(StateError("a derivation has a wrong choice, or ends early")),
                 }
                 first = false;
             }
             if tokens.len() + open.len() > max_tokens {
-                return Err(StateError::TooLong);
+                return Err(StateError("a derivation is longer than any sentence"));
             }
         }
-        if choices.next().is_some() { Err(StateError::Beyond) } else { Ok(tokens) }
+        if choices.next().is_some() {
+            Err(StateError("a derivation goes on behind its end"))
+        } else {
+            Ok(tokens)
+        }
     }
 }
 

@@ -55,10 +55,10 @@ impl Statistics {
     pub(super) fn check(&self, n_params: usize) -> Result<(), StateError> {
         for statistics in [&self.counts, &self.losses] {
             if statistics.len() != n_params {
-                return Err(StateError::StatisticsLength);
+                return Err("its statistics are not those of its parameters".into());
             }
             if !statistics.iter().all(|&value| is_count(value)) {
-                return Err(StateError::Statistics);
+                return Err("its statistics are not counts".into());
             }
         }
         Ok(())
