@@ -144,6 +144,6 @@ fn grammars_of_the_family_do_not_change() {
     }
     assert_eq!(
         digest.finalize().to_hex().as_str(),
-        "a592b1f27556c36a4445cd6d5292cde3cd3503927ec4843dd66672c492117399"
+        "8720a36e52eb8cfa4ddec881ecfff0491810687972c1d09bcf59cab9498beaa7"
     );
 }
