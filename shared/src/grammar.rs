@@ -181,7 +181,7 @@ impl Grammar {
     /// Returns the grammar with these factors of arcs, or with none.
     ///
     /// # Errors
-    /// [`Defect::Factors`](check::Defect::Factors) if they are not factors of a dependency grammar of so many tags.
+    /// [`Defect::Factors`] if they are not factors of a dependency grammar of so many tags.
     pub fn with_factors(mut self, factors: Option<ArcFactors>) -> Result<Grammar, check::Defect> {
         self.factors = factors;
         self.check_factors()?;

@@ -304,7 +304,7 @@ impl Grammar {
     pub(super) fn check_factors(&self) -> Result<(), Defect> {
         let Some(factors) = &self.factors else { return Ok(()) };
         let n_terminals = self.symbols.len() - self.n_nonterminals as usize;
-        let is_plain = self.adapted().next().is_none() && n_terminals % 2 == 0;
+        let is_plain = self.adapted().next().is_none() && n_terminals.is_multiple_of(2);
         if is_plain && factors.suits(n_terminals / 2) { Ok(()) } else { Err(Defect::Factors) }
     }
 

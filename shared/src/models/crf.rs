@@ -333,8 +333,8 @@ mod tests {
         let annotated: Vec<(Evidence<'_>, Vec<u32>)> =
             (0..20).map(|at| (evidence(at), cut(&sentences[at], 0))).collect();
         let crf = Crf::learn(statistics.clone(), &annotated);
-        for at in 0..40 {
-            assert_eq!(crf.read(&evidence(at)).ends, cut(&sentences[at], 0), "{:?}", sentences[at]);
+        for (at, sentence) in sentences.iter().enumerate() {
+            assert_eq!(crf.read(&evidence(at)).ends, cut(sentence, 0), "{sentence:?}");
         }
         assert_eq!(crf, Crf::learn(statistics, &annotated));
     }

@@ -144,13 +144,16 @@ pub fn cut_marked(sentences: &[(Vec<SymbolId>, TreeMarks)], shard_symbols: u32) 
     cut_each(sentences.iter().map(|(tokens, marks)| (&tokens[..], marks)), |_| 1, shard_symbols)
 }
 
+/// A sentence, and what is known of its tree.
+type Marked<'a> = (&'a [SymbolId], &'a TreeMarks);
+
 fn cut_each<'a>(
-    sentences: impl Iterator<Item = (&'a [SymbolId], &'a TreeMarks)>,
+    sentences: impl Iterator<Item = Marked<'a>>,
     occurrences: impl Fn(usize) -> usize,
     shard_symbols: u32,
 ) -> Vec<SentenceShard> {
-    let mut distinct: Vec<((&[SymbolId], &TreeMarks), Vec<u32>)> = Vec::new();
-    let mut places: FxHashMap<(&[SymbolId], &TreeMarks), usize> = FxHashMap::default();
+    let mut distinct: Vec<(Marked<'_>, Vec<u32>)> = Vec::new();
+    let mut places: FxHashMap<Marked<'_>, usize> = FxHashMap::default();
     for (position, sentence) in sentences.enumerate() {
         let place = *places.entry(sentence).or_insert(distinct.len());
         if place == distinct.len() {
