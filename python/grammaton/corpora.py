@@ -10,8 +10,10 @@ from typing import Any, SupportsIndex
 
 from .trees import Tree
 
-#: A path or URL; or sentences: lines of text, lists of tokens, rows of (word, tag, head), trees.
-Corpus = str | os.PathLike[str] | Iterable[str] | Iterable[Sequence[str]] | Iterable[Sequence[tuple[str, str, int]]] | Iterable[Tree]
+#: A word with its tag, and with the number of its head.
+Row = tuple[str, str] | tuple[str, str, int]
+#: A path or URL; or sentences: lines of text, lists of tokens, rows of words, trees.
+Corpus = str | os.PathLike[str] | Iterable[str] | Iterable[Sequence[str]] | Iterable[Sequence[Row]] | Iterable[Tree]
 
 
 def is_path(corpus: Any) -> bool:

@@ -275,7 +275,7 @@ def dependencies(
     >>> rows = [("the", "DET"), ("dog", "NOUN"), ("barks", "VERB")]
     >>> found = dependencies([rows, rows[1:]])
     >>> found.trees[0].heads
-    [2, 3, 0]
+    (2, 3, 0)
     """
     folder = Folder(dir)
     if not overwrite and (folder.path / "summary.json").exists():

@@ -16,10 +16,11 @@ def test_examples_of_the_page_run(tmp_path: Path, corpus: Path, monkeypatch: pyt
     (tmp_path / "examples" / "segmentation").mkdir(parents=True)
     for copy in ("examples/segmentation/corpus.txt", "new.txt"):
         (tmp_path / copy).write_text(corpus.read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "examples" / "dependency").symlink_to(EXAMPLES / "dependency")
     monkeypatch.chdir(tmp_path)
     page = PAGE.read_text(encoding="utf-8").split("## Services and clusters")[0]
     blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, str(PAGE), "exec"), names)
