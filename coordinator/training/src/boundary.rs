@@ -9,7 +9,7 @@ pub struct Boundary {
     pub line: u32,
     /// Number of symbols before it.
     pub position: u32,
-    /// Share of the samples that have a boundary there, each chain with the same weight.
+    /// Share of the samples that have a boundary there, each chain with the same weight; or what annotated sentences make of it.
     pub probability: f64,
     /// Whether the recommended segmentation has one.
     pub is_chosen: bool,

@@ -42,7 +42,7 @@ pub struct Outcome {
     pub decodings: Vec<Decoding>,
     /// Distinct segments of the recommended decoder; `None` without segments.
     pub lexicon: Option<Vec<lexicon::Entry>>,
-    /// A table of the positions between symbols; `None` without samples.
+    /// A table of the positions between symbols; `None` without samples and annotated sentences.
     pub boundaries: Option<Lines>,
     /// What was learned from annotated sentences, for new ones; `None` without such.
     pub corrections: Option<Corrections>,

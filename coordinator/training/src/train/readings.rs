@@ -69,7 +69,7 @@ pub struct Readings {
     pub decodings: Vec<Decoding>,
     /// Distinct segments of the recommended decoder; `None` without segments, and unless they are kept.
     pub lexicon: Option<Vec<lexicon::Entry>>,
-    /// A table of the positions between symbols; `None` without samples, and unless it is kept.
+    /// A table of the positions between symbols; `None` without samples and annotated sentences, and unless it is kept.
     pub boundaries: Option<Lines>,
     /// What was learned from annotated sentences, for new ones; `None` without such.
     pub corrections: Option<Corrections>,

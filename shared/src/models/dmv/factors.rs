@@ -11,7 +11,7 @@
 //! so that log Z and expected counts are those of all trees, weighed by this product too: of p(tree | words) ∝ p(tree, words) · f(tree). It is the
 //! one mechanism for soft rules ([`super::rules`]) and for known heads.
 //!
-//! Whoever reads forests that are folded finds the factors in [`crate::forest::chains::Chains`]; who reads them unfolded, in [`Factored::weights`].
+//! In folded forests the factors are in [`crate::forest::chains::Chains`], in others in [`Factored::weights`].
 
 use super::constraint::{layout_of, restricted};
 use super::decode::Arcs;
