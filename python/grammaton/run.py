@@ -189,6 +189,8 @@ def segment(
     digraphs: Iterable[str] | None = None,
     gold: StrPath | None = None,
     annotated: StrPath | None = None,
+    boundary_mark: str | None = None,
+    joined_mark: str | None = None,
     set: dict[str, Any] | None = None,
     grammar: str | Iterable[str] = "auto",
     vowels: str = "",
@@ -207,7 +209,7 @@ def segment(
     scored against and otherwise ignored. `unit` is `"char"`, `"grapheme"`, `"ipa"` or `"token"`. The format of the text is looked at: what is found is a warning,
     and a text with two readings a `ValueError` that names the arguments to choose from, of `layout` to `word_separator`; `layout="plain"` takes
     the lines as they are. `normalise` to `digraphs` clean the text. `gold` is a file to score against in place of the spaces: segmented lines of the text, or
-    words with their analyses. `annotated` is a file of such lines to learn from, of the text or not. `set` has further keys of the job, as in `set={"inference.seed": 2}`. Ctrl-C stops
+    words with their analyses. `annotated` is a file of such lines to learn from, of the text or not; `boundary_mark` and `joined_mark` mark single positions in it or in the text. `set` has further keys of the job, as in `set={"inference.seed": 2}`. Ctrl-C stops
     within a second.
 
     >>> found = segment(["thedog", "adog", "thecat", "acat"], grammar="unigram", chains=1, sweeps=4)
@@ -239,6 +241,8 @@ def segment(
             "digraphs": None if digraphs is None else list(digraphs),
             "gold": None if gold is None else str(Path(gold).absolute()),
             "annotated": None if annotated is None else str(Path(annotated).absolute()),
+            "boundary_mark": boundary_mark,
+            "joined_mark": joined_mark,
         }
         assigned = {f"corpus.{key}": value for key, value in keys.items() if value is not None} | (set or {})
         # Strings, numbers, lists, true and false are written alike in JSON and TOML.

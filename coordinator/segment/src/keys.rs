@@ -54,7 +54,11 @@ impl Keys {
 
     /// Assignments of keys of the job that is written.
     pub fn of_job(&self) -> Vec<String> {
-        let is_of_job = |set: &&String| !OF_TEXT.iter().any(|key| key_of(set) == format!("corpus.{key}"));
+        // The job has annotations in a file of its own, with those of the text.
+        let is_of_job = |set: &&String| {
+            let is = |key: &&str| key_of(set) == format!("corpus.{key}");
+            !OF_TEXT.iter().chain(&["annotated"]).any(is)
+        };
         self.0.iter().filter(is_of_job).cloned().collect()
     }
 }

@@ -15,7 +15,7 @@ use training::job::Job;
 use training::progress::with_names;
 
 use crate::effort::{self, Cost, Effort, PROBE_WORK};
-use crate::text::Text;
+use crate::text::{ANNOTATED, Text};
 use crate::time_limit::within;
 
 /// Chains of a text, and where they are computed.
@@ -117,6 +117,8 @@ const OPTIONS: &[(&str, &str)] = &[
     ("model.suffixes", "--suffixes"),
     ("model.cascade", "--cascade"),
     ("corpus.unit", "--unit"),
+    ("corpus.boundary_mark", "--boundary-mark"),
+    ("corpus.joined_mark", "--joined-mark"),
 ];
 /// The begin of every job file that the commands write.
 pub const MARK: &str = "# Written by grammaton";
@@ -140,6 +142,7 @@ impl Sampling {
         self.check_own(dir, text)?;
         fs::create_dir_all(dir).with_context(|| format!("{}: cannot create the folder", dir.display()))?;
         write(dir, CORPUS, &text.corpus_file()?)?;
+        text.annotations_file().map_or(Ok(()), |lines| write(dir, ANNOTATED, &lines))?;
         model.files.iter().try_for_each(|(name, content, _)| write(dir, name, content))?;
         let job = match self.seconds {
             Some(seconds) => {
@@ -183,7 +186,8 @@ impl Sampling {
             let probe = Effort { sweeps: effort::PROBE_SWEEPS, ..effort };
             let mut probe =
                 Job::parse(&self.job(text, &candidate, probe), JOB, dir.path(), text.assignments())?;
-            (probe.corpus.gold, probe.corpus.annotated) = Default::default();
+            probe.corpus.gold = PathBuf::new();
+            probe.corpus.remove_annotations();
             let config = self.fleet();
             let n_threads = config.local_workers;
             let measured = within(left() / 2, config, |fleet| {
@@ -341,13 +345,16 @@ fn hyperparameters(grammar: Auto) -> &'static str {
 }
 
 /// Files that the commands write, besides those of `train`, and that a user may have in a folder.
-const WRITTEN: [&str; 5] = [CORPUS, JOB, SEGMENTED, "prefixes.txt", "suffixes.txt"];
+const WRITTEN: [&str; 6] = [CORPUS, ANNOTATED, JOB, SEGMENTED, "prefixes.txt", "suffixes.txt"];
 
-/// The corpus in a folder and keys of its job, each with what the user calls it.
+/// The corpus and its annotations in a folder and keys of its job, each with what the user calls it.
 pub fn names_in(dir: &Path, text: &Text) -> Vec<(String, String)> {
-    let corpus = (dir.join(CORPUS).display().to_string(), text.corpus().source_name.clone());
+    let in_dir = |name: &str| dir.join(name).display().to_string();
+    let corpus = (in_dir(CORPUS), text.corpus().source_name.clone());
+    let annotated = Some(text.annotated.display().to_string()).filter(|path| !path.is_empty());
+    let annotated = (in_dir(ANNOTATED), annotated.unwrap_or_else(|| corpus.1.clone()));
     let options = OPTIONS.iter().map(|&(key, option)| (key.to_owned(), option.to_owned()));
-    std::iter::once(corpus).chain(options).collect()
+    [annotated, corpus].into_iter().chain(options).collect()
 }
 
 /// Whether an earlier run wrote the files of a folder.

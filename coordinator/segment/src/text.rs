@@ -7,7 +7,7 @@
 //! Law: without spaces, a segmented line is the sentence of its line without spaces, with the columns or the speaker beside it; an empty line stays
 //! empty. Lines of a transcript without an utterance are left out.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, ensure};
 use grammaton::data::corpus::layout::LineKind;
@@ -17,6 +17,7 @@ use grammaton::data::corpus::{Corpus, Options, Unit, write_line};
 use rustc_hash::{FxHashMap, FxHashSet};
 use training::input;
 use training::input::format::{self, OpenText};
+use training::input::segmented_file::{self, PositionMarks, Resolved, SegmentedFile};
 use training::metrics::{CRF, MBR_VOTE};
 
 use crate::effort::work;
@@ -25,12 +26,19 @@ use crate::keys::{self, Keys};
 /// Symbols of a sentence of a [`Text::part`] at most: more than [`LONG_SENTENCE`](grammaton::forest::build::LONG_SENTENCE), beyond which work is proportional.
 const LONGEST_OF_PART: usize = 384;
 
+/// The file of annotations of a job.
+pub const ANNOTATED: &str = "corpus.annotated.txt";
+
 /// Sentences of symbols.
 pub struct Text {
     /// Those of the text, then annotated ones that it lacks.
     corpus: Corpus,
     /// Lines of the text, empty ones among them; annotated sentences stand behind them.
     n_lines: u32,
+    /// The lines of its job's file of annotations: those of the user's file, each at its number, then lines of the text that have marks.
+    annotations: Vec<String>,
+    /// The user's file of annotations.
+    pub annotated: PathBuf,
     /// Whether lines without a sentence are left out.
     is_transcript: bool,
     /// Assignments of keys of its job.
@@ -57,19 +65,39 @@ impl Text {
         let is_shown =
             |notice: &&Notice| !matches!(notice, Notice::NoGold { .. } | Notice::EmptyLines { .. });
         notices.extend(end.notices.iter().filter(is_shown).map(ToString::to_string));
+        let marks = table.position_marks();
+        marks.check(&table.options())?;
+        let marked = take_marks(&mut corpus, &marks)?;
         ensure!(
             corpus.symbols.len() > 1,
             "{}: the text has a single symbol, so that every segmentation is as good as another; give a text of more",
             corpus.source_name
         );
+        let mut annotations = Vec::new();
         if !table.annotated.as_os_str().is_empty() {
-            add(&mut corpus, &table.annotated, &table.options(), end.n_lines)?;
+            let file = SegmentedFile::read(&table.annotated, &table.options(), &marks)?;
+            annotations = add(&mut corpus, &file, &marks, end.n_lines, &mut notices);
         }
+        annotations.extend(marked);
+        ensure!(
+            !annotations.is_empty() || !marks.any(),
+            "{}: no line has the marks of --boundary-mark and --joined-mark; give them as they are written, or leave the options out",
+            corpus.source_name
+        );
         // Most texts have no marks, and any tool takes them apart.
         if unit == Unit::Grapheme && corpus.symbols.iter().all(|symbol| symbol.chars().count() == 1) {
             corpus.unit = Unit::Char;
         }
-        Ok(Text { corpus, n_lines: end.n_lines, is_transcript, assignments: keys.of_job(), notices })
+        let assignments = keys.of_job();
+        Ok(Text {
+            corpus,
+            n_lines: end.n_lines,
+            annotations,
+            annotated: table.annotated,
+            is_transcript,
+            assignments,
+            notices,
+        })
     }
 
     /// Number of symbols of all sentences.
@@ -107,7 +135,9 @@ impl Text {
         corpus.gold = None;
         let part = work_of(&positions, LONGEST_OF_PART);
         let assignments = self.assignments.clone();
-        let part_of_text = Text { corpus, assignments, notices: Vec::new(), ..*self };
+        let (annotations, notices) = (Vec::new(), Vec::new());
+        let annotated = self.annotated.clone();
+        let part_of_text = Text { corpus, annotations, annotated, assignments, notices, ..*self };
         (part_of_text, (whole[0] / part[0]).max(whole[1] / part[1]))
     }
 
@@ -119,7 +149,17 @@ impl Text {
     /// Keys of `[corpus]` for [`Text::corpus_file`], a line each.
     pub fn keys(&self) -> String {
         let counts = if self.corpus.occurrences.is_empty() { "" } else { "counts = \"full\"\n" };
-        format!("unit = \"{}\"\nlayout = \"plain\"\n{counts}", self.corpus.unit.name())
+        let annotated = if self.annotations.is_empty() {
+            String::new()
+        } else {
+            format!("annotated = \"{ANNOTATED}\"\n")
+        };
+        format!("unit = \"{}\"\nlayout = \"plain\"\n{counts}{annotated}", self.corpus.unit.name())
+    }
+
+    /// The file of annotations that the job reads, if there are some.
+    pub fn annotations_file(&self) -> Option<String> {
+        (!self.annotations.is_empty()).then(|| self.annotations.join("\n") + "\n")
     }
 
     /// Assignments of further keys of the job.
@@ -192,36 +232,91 @@ impl Text {
     }
 }
 
-/// Adds the annotated sentences in the file at `path` that `corpus` lacks, behind its `n_lines`. Of two ways to read the file the one counts in which
-/// more of its lines are sentences of the corpus.
-fn add(corpus: &mut Corpus, path: &Path, options: &Options, n_lines: u32) -> Result<()> {
-    let name = |corpus: &Corpus, sentence: &[u32]| -> Vec<String> {
-        sentence.iter().map(|&symbol| corpus.symbols[symbol as usize].clone()).collect()
-    };
-    let there: FxHashSet<Vec<String>> =
-        corpus.sentences.iter().map(|sentence| name(corpus, sentence)).collect();
-    let n_there = |read: &&Corpus| read.sentences.iter().filter(|it| there.contains(&name(read, it))).count();
-    let readings = input::segmentations(path, options)?;
-    let annotated = readings.iter().max_by_key(n_there).expect("there is the plain reading");
+/// Takes the marks out of the sentences of a text. Returns its lines that have some, as lines of a file of annotations.
+fn take_marks(corpus: &mut Corpus, marks: &PositionMarks) -> Result<Vec<String>> {
+    if !corpus.symbols.iter().any(|symbol| marks.meaning(symbol).is_some()) {
+        return Ok(Vec::new());
+    }
+    let is_mark: Vec<bool> = corpus.symbols.iter().map(|symbol| marks.meaning(symbol).is_some()).collect();
+    let mut lines = Vec::new();
+    for at in 0..corpus.sentences.len() {
+        // Spaces of the text are gold, to be scored with.
+        let (sentence, known) = segmented_file::unmarked(corpus, at, &[], marks);
+        let Some(known) = known else { continue };
+        ensure!(
+            !sentence.is_empty(),
+            "{}:{}: the line has marks alone",
+            corpus.source_name,
+            corpus.lines[at]
+        );
+        lines.extend(segmented_file::line(&corpus.symbols, &sentence, &known, corpus.unit, marks));
+        let marked = std::mem::replace(&mut corpus.sentences[at], sentence);
+        for ends in corpus.gold.iter_mut().flat_map(|gold| &mut gold[at]) {
+            for end in &mut *ends {
+                *end -=
+                    marked[..*end as usize].iter().filter(|&&symbol| is_mark[symbol as usize]).count() as u32;
+            }
+            ends.dedup();
+            ends.retain(|&end| end > 0);
+        }
+    }
+    let mut next = 0..;
+    let numbers: Vec<u32> = is_mark
+        .iter()
+        .map(|is_mark| if *is_mark { u32::MAX } else { next.next().expect("there are more") })
+        .collect();
+    corpus.sentences.iter_mut().flatten().for_each(|symbol| *symbol = numbers[*symbol as usize]);
+    corpus.symbols.retain(|symbol| marks.meaning(symbol).is_none());
+    Ok(lines)
+}
+
+/// Adds the annotated sentences of a file that `corpus` lacks, behind its `n_lines`. Returns all of its lines as they are read, each at its number, the others
+/// empty.
+fn add(
+    corpus: &mut Corpus,
+    file: &SegmentedFile,
+    marks: &PositionMarks,
+    n_lines: u32,
+    notices: &mut Vec<String>,
+) -> Vec<String> {
     let mut ids: FxHashMap<String, u32> = corpus.symbols.iter().cloned().zip(0..).collect();
-    let mut known: FxHashSet<Vec<u32>> = corpus.sentences.iter().cloned().collect();
-    let mut line = n_lines;
-    for (sentence, ends) in annotated.sentences.iter().zip(annotated.segmentation()) {
+    let known: Vec<Option<u32>> = file.symbols.iter().map(|name| ids.get(name).copied()).collect();
+    let in_text = |sentence: &[u32]| {
+        sentence.iter().map(|&symbol| known[symbol as usize]).collect::<Option<Vec<u32>>>()
+    };
+    let mut there: FxHashSet<Vec<u32>> = corpus.sentences.iter().cloned().collect();
+    let resolved = file.resolved(|sentence| in_text(sentence).is_some_and(|it| there.contains(&it)));
+    let strange = resolved.iter().find_map(|line| {
+        Some((line, line.read.sentence.iter().find(|symbol| known[**symbol as usize].is_none())?))
+    });
+    notices.extend(strange.map(|(Resolved { number, read, .. }, &symbol)| {
+        format!(
+            "{}:{number}: `{}` has the symbol `{}`, which the text lacks; it is learned from as it stands",
+            file.name,
+            file.text(&read.sentence),
+            file.symbols[symbol as usize]
+        )
+    }));
+    let (mut lines, mut line) = (Vec::new(), n_lines);
+    for Resolved { number, read, .. } in resolved {
+        lines.resize(number as usize - 1, String::new());
+        lines.extend(segmented_file::line(&file.symbols, &read.sentence, &read.known, corpus.unit, marks));
         let mut id = |&symbol: &u32| {
-            let name = &annotated.symbols[symbol as usize];
+            let name = &file.symbols[symbol as usize];
             *ids.entry(name.clone()).or_insert_with(|| {
                 corpus.symbols.push(name.clone());
                 corpus.symbols.len() as u32 - 1
             })
         };
-        let sentence: Vec<u32> = sentence.iter().map(&mut id).collect();
-        if !known.insert(sentence.clone()) {
+        let sentence: Vec<u32> = read.sentence.iter().map(&mut id).collect();
+        if !there.insert(sentence.clone()) {
             continue;
         }
         line += 1;
         corpus.lines.push(line);
-        corpus.sentences.push(sentence);
+        let ends = read.analyses.first().cloned().unwrap_or_else(|| vec![sentence.len() as u32]);
         corpus.gold.iter_mut().for_each(|gold| gold.push(vec![ends.clone()]));
+        corpus.sentences.push(sentence);
         if !corpus.occurrences.is_empty() {
             corpus.occurrences.push(1);
         }
@@ -229,7 +324,7 @@ fn add(corpus: &mut Corpus, path: &Path, options: &Options, n_lines: u32) -> Res
             corpus.beside.push(Default::default());
         }
     }
-    Ok(())
+    lines
 }
 
 #[cfg(test)]

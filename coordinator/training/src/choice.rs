@@ -314,9 +314,10 @@ fn trial_job(
     );
     let mut job = Job::parse(&text, "the trial", dir, &[])?;
     job.model.vowels = model.vowels.clone();
-    let CorpusTable { path, gold, annotated, held_out, held_out_share, test, .. } = job.corpus;
-    let table = table.clone().of_plain_lines();
-    job.corpus = CorpusTable { path, gold, annotated, held_out, held_out_share, test, ..table };
+    let CorpusTable { path, gold, held_out, held_out_share, test, .. } = job.corpus;
+    let mut table = table.clone().of_plain_lines();
+    table.remove_annotations();
+    job.corpus = CorpusTable { path, gold, held_out, held_out_share, test, ..table };
     let unit = job.corpus.options().effective_unit();
     let lines = part.sentences.iter().zip(part.segmentation());
     let lines = lines.map(|(sentence, ends)| write_line(&part.symbols, sentence, &ends, unit) + "\n");

@@ -8,15 +8,15 @@ use anyhow::{Context, Result, anyhow};
 use basics::store::{self, Download};
 use grammaton::data::corpus::decode::whole;
 use grammaton::data::corpus::read::End;
-use grammaton::data::corpus::{Cleaning, Corpus, Layout, Marks, Options, ReadError, Reader};
+use grammaton::data::corpus::{Corpus, Options, ReadError, Reader};
 use grammaton::data::dependency::{Document, Tags};
-use grammaton::data::eval::alternatives::with_analyses;
 use grammaton::data::tags::families::Families;
 use grammaton::data::treebank::brackets::{self, Entry};
 use grammaton::grammar::Grammar;
 use grammaton::grammar::syntax::{self, Notice};
 
 pub mod format;
+pub mod segmented_file;
 mod text_stream;
 
 use text_stream::Arriving;
@@ -27,16 +27,6 @@ const STANDARD_INPUT: &str = "standard input";
 /// Reads the corpus at `path`; `-` is standard input.
 pub fn corpus(path: &Path, options: &Options) -> Result<(Corpus, End)> {
     Ok(Corpus::whole(given(path, options)?)?)
-}
-
-/// The ways to read a file of segmented sentences at `path`, whose lines have no other layout: as they stand, and as words with their analyses
-/// ([`with_analyses`]), if they are such.
-pub fn segmentations(path: &Path, options: &Options) -> Result<Vec<Corpus>> {
-    let options = Options { layout: Layout::default(), ..options.clone() };
-    // Commas and hyphens are parts of analyses.
-    let with_marks = Cleaning { punctuation: Marks::Keep, ..options.cleaning.clone() };
-    let (of_words, _) = corpus(path, &Options { cleaning: with_marks, ..options.clone() })?;
-    Ok(std::iter::once(corpus(path, &options)?.0).chain(with_analyses(&of_words)).collect())
 }
 
 /// A part of a text to parse.

@@ -1,8 +1,8 @@
 //! A segmentation learned from annotated sentences, above one that a model found without them: a conditional random field (Lafferty, McCallum & Pereira
 //! 2001) on the positions between symbols.
 //!
-//! In: of every sentence what the model finds ([`Evidence`]), and the segmentation of a few sentences. Out: of any sentence the probability of each
-//! boundary, and the segmentation.
+//! In: of every sentence what the model finds ([`Evidence`]), and of a few sentences the positions that are known ([`Known`]), all or some. Out: of
+//! any sentence the probability of each boundary, and the segmentation.
 //!
 //! With yᵢ = 1 where a segment ends after symbol i (y₀ = yₙ = 1) and [`features`] fᵢ of that position,
 //!
@@ -12,7 +12,8 @@
 //! ```
 //!
 //! and normal priors of u and v with mean 0. So without annotations it says what the model says, and the more there are, the less the model counts. Weights are
-//! those of the highest posterior probability, by L-BFGS. Ruokolainen, Kohonen, Virpioja & Kurimo (2013) segment words by such a field.
+//! those of the highest posterior probability, by L-BFGS; of a sentence some of whose positions are known, the probability is that of all segmentations
+//! that agree, log Z(x) of these alone minus log Z(x) of all. Ruokolainen, Kohonen, Virpioja & Kurimo (2013) segment words by such a field.
 //!
 //! ```
 //! use grammaton::models::crf::{Crf, Evidence};
@@ -21,7 +22,8 @@
 //! // A model that is sure of nothing; two annotated sentences cut after the symbol 1.
 //! let evidence = |symbols: &'static [u32]| Evidence { symbols, shares: &[0.5, 0.5], ends: &[3] };
 //! let statistics = Statistics::of([&[0, 1, 2], &[1, 0, 0]].map(|sentence| &sentence[..]));
-//! let annotated = [(evidence(&[0, 1, 2]), vec![2, 3]), (evidence(&[1, 0, 0]), vec![1, 3])];
+//! let known = [false, true].map(Some).to_vec(); // no segment ends after the first symbol, one after the second
+//! let annotated = [(evidence(&[0, 1, 2]), known), (evidence(&[1, 0, 0]), vec![Some(true), None])];
 //! let crf = Crf::learn(statistics, &annotated);
 //! assert_eq!(crf.read(&evidence(&[2, 1, 0])).ends, [2, 3]);
 //! ```
@@ -71,6 +73,15 @@ impl Evidence<'_> {
     }
 }
 
+/// What is known of each position between the symbols of a sentence: whether a segment ends there, or nothing.
+pub type Known = Vec<Option<bool>>;
+
+/// The positions of a sentence that is known whole, whose segments end at `ends`.
+pub fn whole(ends: &[u32]) -> Known {
+    let n = ends.last().copied().unwrap_or_default();
+    (1..n).map(|at| Some(ends.binary_search(&at).is_ok())).collect()
+}
+
 /// A sentence as the field reads it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Reading {
@@ -97,8 +108,8 @@ type Numbered = Vec<(usize, f64)>;
 type Scores = Vec<[[f64; 2]; 2]>;
 
 impl Crf {
-    /// Learns from annotated sentences, each with the ends of its segments. `statistics`: of all sentences that there are.
-    pub fn learn(statistics: Statistics, annotated: &[(Evidence<'_>, Vec<u32>)]) -> Crf {
+    /// Learns from annotated sentences, each with what is known of it. `statistics`: of all sentences that there are.
+    pub fn learn(statistics: Statistics, annotated: &[(Evidence<'_>, Known)]) -> Crf {
         let mut numbers: FxHashMap<Feature, usize> = FxHashMap::default();
         let mut names: Vec<Feature> = Vec::new();
         let mut number = |feature: Feature| {
@@ -107,16 +118,14 @@ impl Crf {
                 names.len() - 1
             })
         };
-        let sentences: Vec<(Vec<Numbered>, Vec<f64>, Vec<usize>)> = annotated
+        let sentences: Vec<(Vec<Numbered>, Vec<f64>, &Known)> = annotated
             .iter()
-            .map(|(evidence, ends)| {
+            .map(|(evidence, known)| {
                 stop::check();
                 let features = features::of_sentence(evidence, &statistics).into_iter();
                 let numbered = features
                     .map(|of| of.into_iter().map(|(feature, value)| (number(feature), value)).collect());
-                let is_end = |at: &u32| usize::from(ends.binary_search(at).is_ok());
-                let truth = (1..=evidence.symbols.len() as u32).map(|at| is_end(&at)).collect();
-                (numbered.collect(), offsets(evidence), truth)
+                (numbered.collect(), offsets(evidence), known)
             })
             .collect();
         let precision = |feature: &Feature| match feature {
@@ -133,25 +142,22 @@ impl Crf {
                 value += 0.5 * precision * weight * weight;
                 *slope += precision * weight;
             }
-            for (features, offsets, truth) in &sentences {
+            for (features, offsets, known) in &sentences {
                 stop::check();
                 let scores = scores(features, offsets, |feature| {
                     std::array::from_fn(|of| weights[feature * WEIGHTS + of])
                 });
                 let (log_z, expected) = passes(&scores);
-                value += log_z;
-                let mut previous = 1;
-                for (at, (scores, expected)) in scores.iter().zip(&expected).enumerate() {
-                    value -= scores[previous][truth[at]];
-                    let mut excess = *expected;
-                    excess[previous][truth[at]] -= 1.0;
-                    let [[none, one], [end, both]] = excess;
+                let (log_known, agreeing) = passes(&agreeing(scores, known));
+                value += log_z - log_known;
+                for ((features, expected), agreeing) in features.iter().zip(&expected).zip(&agreeing) {
+                    let excess = |a: usize, b: usize| expected[a][b] - agreeing[a][b];
+                    let [none, one, end, both] = [excess(0, 0), excess(0, 1), excess(1, 0), excess(1, 1)];
                     let slopes = [one + both, none, one, end, both];
-                    for &(feature, x) in features.get(at).into_iter().flatten() {
+                    for &(feature, x) in features {
                         let gradient = &mut gradient[feature * WEIGHTS..][..WEIGHTS];
                         gradient.iter_mut().zip(slopes).for_each(|(sum, slope)| *sum += slope * x);
                     }
-                    previous = truth[at];
                 }
             }
             value
@@ -166,24 +172,52 @@ impl Crf {
         self.weights.values().flatten().all(|weight| weight.is_finite()) && self.statistics.is_finite()
     }
 
-    /// Reads a sentence.
+    /// Reads a sentence of which nothing is known.
     pub fn read(&self, evidence: &Evidence<'_>) -> Reading {
+        self.read_known(evidence, &vec![None; evidence.shares.len()])
+    }
+
+    /// Reads a sentence as it agrees with what is known of it.
+    pub fn read_known(&self, evidence: &Evidence<'_>, known: &Known) -> Reading {
         let features = features::of_sentence(evidence, &self.statistics);
         let scores = scores(&features, &offsets(evidence), |feature| {
             self.weights.get(feature).copied().unwrap_or_default()
         });
-        let (_, pairs) = passes(&scores);
+        let (_, pairs) = passes(&agreeing(scores, known));
         let n = evidence.symbols.len();
-        let probabilities: Vec<f64> =
-            pairs.iter().take(n.saturating_sub(1)).map(|pair| pair[0][1] + pair[1][1]).collect();
+        // What is known is certain exactly, whatever was rounded.
+        let probabilities: Vec<f64> = (pairs.iter().zip(known))
+            .map(|(pair, known)| known.map_or(pair[0][1] + pair[1][1], |is_end| f64::from(u8::from(is_end))))
+            .collect();
         let likely =
             (1..).zip(&probabilities).filter(|(_, probability)| **probability > 0.5).map(|(at, _)| at);
         let ends: Vec<u32> = likely.chain([n as u32]).collect();
+        let inside = |start: u32, end: u32| &known[start as usize..end as usize - 1];
+        let is_known = |start: u32, end: u32| {
+            let is_edge = |at: u32| at == 0 || at as usize == n || known[at as usize - 1] == Some(true);
+            is_edge(start) && is_edge(end) && inside(start, end).iter().all(|known| *known == Some(false))
+        };
         let starts = [0].iter().chain(&ends);
-        let segments =
-            starts.zip(&ends).map(|(&start, &end)| probability(&pairs, start as usize, end as usize));
-        Reading { segments: segments.collect(), ends, probabilities }
+        let segment = |(&start, &end): (&u32, &u32)| {
+            if is_known(start, end) { 1.0 } else { probability(&pairs, start as usize, end as usize) }
+        };
+        Reading { segments: starts.zip(&ends).map(segment).collect(), ends, probabilities }
     }
+}
+
+/// The potentials of the segmentations that agree with what is known.
+fn agreeing(mut scores: Scores, known: &Known) -> Scores {
+    let known_before = [Some(true)].iter().chain(known);
+    for (score, (before, here)) in scores.iter_mut().zip(known_before.zip(known)) {
+        for (a, b) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            let is_other =
+                |known: &Option<bool>, state| known.is_some_and(|is_end| usize::from(is_end) != state);
+            if is_other(before, a) || is_other(here, b) {
+                score[a][b] = f64::NEG_INFINITY;
+            }
+        }
+    }
+    scores
 }
 
 /// Probability of a segment after `start` up to `end`, by the pairs: the states of the positions are a Markov chain.
@@ -293,6 +327,39 @@ mod tests {
             }
         }
 
+        /// Law: under what is known, log Z, probabilities and segments are those of the segmentations that agree, one by one; what is known is certain exactly.
+        #[test]
+        fn what_is_known_leaves_the_segmentations_that_agree(
+            shares in prop::collection::vec(0.0..1.0_f64, 0..7),
+            known in prop::collection::vec(prop::option::of(any::<bool>()), 7),
+        ) {
+            let n = shares.len() + 1;
+            let known = &known[..n - 1].to_vec();
+            let (symbols, ends): (Vec<u32>, [u32; 1]) = ((0..n as u32).collect(), [n as u32]);
+            let evidence = Evidence { symbols: &symbols, shares: &shares, ends: &ends };
+            let reading = Crf::learn(Statistics::default(), &[]).read_known(&evidence, known);
+            let weight = |set: u32| -> f64 {
+                let odds = shares.iter().zip(offsets(&evidence)).enumerate();
+                odds.map(|(at, (_, offset))| if set >> at & 1 == 1 { libm::exp(offset) } else { 1.0 }).product()
+            };
+            let agrees = |set: &u32| known.iter().enumerate().all(|(at, known)| known.is_none_or(|is_end| is_end == (set >> at & 1 == 1)));
+            let all: Vec<u32> = (0..1 << (n - 1)).filter(agrees).collect();
+            let share = |has: &dyn Fn(u32) -> bool| -> f64 {
+                let z: f64 = all.iter().map(|&set| weight(set)).sum();
+                all.iter().filter(|set| has(**set)).map(|&set| weight(set)).sum::<f64>() / z
+            };
+            for (at, (probability, known)) in reading.probabilities.iter().zip(known).enumerate() {
+                prop_assert!((probability - share(&|set| set >> at & 1 == 1)).abs() < 1e-9);
+                prop_assert!(known.is_none_or(|is_end| *probability == f64::from(u8::from(is_end))));
+            }
+            let starts = [0].iter().chain(&reading.ends);
+            for ((&start, &end), probability) in starts.zip(&reading.ends).zip(&reading.segments) {
+                let is_end = |set: u32, at: u32| at == 0 || at as usize == n || set >> (at - 1) & 1 == 1;
+                let has = |set: u32| is_end(set, start) && is_end(set, end) && (start + 1..end).all(|at| !is_end(set, at));
+                prop_assert!((probability - share(&has)).abs() < 1e-9);
+            }
+        }
+
         /// Law: without annotations the field says what the model says, so that a boundary is where most samples have one and the model's
         /// segmentation does not object.
         #[test]
@@ -330,12 +397,19 @@ mod tests {
         let evidence =
             |at: usize| Evidence { symbols: &sentences[at], shares: &shares[at], ends: &found[at] };
         let statistics = Statistics::of(sentences.iter().map(Vec::as_slice));
-        let annotated: Vec<(Evidence<'_>, Vec<u32>)> =
-            (0..20).map(|at| (evidence(at), cut(&sentences[at], 0))).collect();
-        let crf = Crf::learn(statistics.clone(), &annotated);
-        for (at, sentence) in sentences.iter().enumerate() {
-            assert_eq!(crf.read(&evidence(at)).ends, cut(sentence, 0), "{sentence:?}");
+        let all_known = |at: usize| whole(&cut(&sentences[at], 0));
+        // Of every third position nothing is known.
+        let some_known = |at: usize| {
+            let known = all_known(at).into_iter().enumerate();
+            known.map(|(position, known)| known.filter(|_| !(position + at).is_multiple_of(3))).collect()
+        };
+        for known in [&all_known as &dyn Fn(usize) -> Known, &some_known] {
+            let annotated: Vec<(Evidence<'_>, Known)> = (0..20).map(|at| (evidence(at), known(at))).collect();
+            let crf = Crf::learn(statistics.clone(), &annotated);
+            for (at, sentence) in sentences.iter().enumerate() {
+                assert_eq!(crf.read(&evidence(at)).ends, cut(sentence, 0), "{sentence:?}");
+            }
+            assert_eq!(crf, Crf::learn(statistics.clone(), &annotated));
         }
-        assert_eq!(crf, Crf::learn(statistics, &annotated));
     }
 }

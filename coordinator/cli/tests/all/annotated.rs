@@ -146,3 +146,69 @@ fn annotations_of_another_text_are_refused() {
     );
     assert_eq!(stdout(&segmented.success()).replace(' ', ""), "ab\nba\n");
 }
+
+#[test]
+fn marks_in_the_text_and_in_annotated_lines_are_boundaries_or_none_for_certain() {
+    let words = words();
+    // The text marks one position of some words; the file has a line with a mark, a segmented one, and one with analyses.
+    let text = lines(words.iter().enumerate().map(|(at, (word, _))| match at % 4 {
+        1 if word.len() > 3 => format!("{}|{}", &word[..2], &word[2..]),
+        3 if word.len() > 3 => format!("{}~{}", &word[..2], &word[2..]),
+        _ => word.clone(),
+    }));
+    let known = "un|lokxing\n\nre tier s\nzabos\tzabo s, zabos\n";
+    let dir = folder(&[("words.txt", text.as_bytes()), ("known.txt", known.as_bytes())]);
+    let [text_file, known, out] = ["words.txt", "known.txt", "out"].map(|name| at(&dir, name));
+    let marks = ["--boundary-mark", "|", "--joined-mark", "~"];
+    let run = ["--quiet", "--sweeps", "5", "--chains", "1", "--annotated", &known, "--out", &out];
+    let done = grammaton(&[&["morphemes", &text_file], &run[..], &marks].concat()).success();
+    let errors = String::from_utf8(done.get_output().stderr.clone()).unwrap();
+    assert!(errors.contains("known.txt:1: `unlokxing` has the symbol `x`, which the text lacks"), "{errors}");
+    let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+    let segmented = read("out/segmented.txt");
+    assert_eq!(segmented.replace(' ', ""), text.replace(['|', '~'], ""));
+    for (found, marked) in segmented.lines().zip(text.lines()) {
+        if let Some(at) = marked.find(['|', '~']) {
+            let is_cut = &found[at..at + 1] == " ";
+            let n_cut = found[..at].matches(' ').count();
+            assert!(n_cut > 0 || is_cut == (&marked[at..at + 1] == "|"), "{found} {marked}");
+        }
+    }
+    assert!(
+        segmented.lines().any(|line| line == "re tier s") && segmented.lines().any(|line| line == "zabo s")
+    );
+    // The job has the annotations in a file of its own, and gives the same result.
+    fs::remove_file(dir.path().join("known.txt")).unwrap();
+    grammaton(&["train", &at(&dir, "out/job.toml"), "--out", &at(&dir, "again"), "-q"]).success();
+    assert_eq!(read("out/segmentation.crf.txt"), read("again/segmentation.crf.txt"));
+    let certain = read("out/boundaries.tsv");
+    let first_marked = text.lines().position(|line| line.contains('|')).unwrap() + 1;
+    let row = certain.lines().find(|row| row.starts_with(&format!("{first_marked}\t2\t"))).unwrap();
+    assert!(row.split('\t').nth(2).unwrap().parse::<f64>().unwrap() == 1.0, "{row}");
+}
+
+#[test]
+fn annotations_that_say_nothing_are_refused() {
+    let dir = folder(&[
+        ("text.txt", b"abab\nbaba\nabba\n"),
+        ("known.txt", b"abab\nbaba\n"),
+        ("typo.txt", b"ab ab\nab ab, abab\n"),
+    ]);
+    let [text, known, typo] = ["text.txt", "known.txt", "typo.txt"].map(|name| at(&dir, name));
+    let run = ["segment", &text, "--grammar", "unigram", "--chains", "1", "--sweeps", "2", "--quiet"];
+    fn with<'a>(run: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
+        [run, more].concat()
+    }
+    refused(&with(&run, &["--annotated", &known]), &["known.txt: no line has a boundary", "put a space"]);
+    refused(&with(&run, &["--boundary-mark", "+"]), &["text.txt: no line has the marks of --boundary-mark"]);
+    refused(
+        &with(&run, &["--annotated", &known, "--boundary-mark", "ab"]),
+        &["boundary_mark: `ab` is no single symbol"],
+    );
+    let done = grammaton(&with(&run, &["--annotated", &typo])).success();
+    let errors = String::from_utf8(done.get_output().stderr.clone()).unwrap();
+    assert!(errors.contains("typo.txt:2: `abab,abab` has the symbol `,`, which the text lacks"), "{errors}");
+    let job = "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"text.txt\"\nboundary_mark = \"+\"\n";
+    fs::write(dir.path().join("job.toml"), job).unwrap();
+    refused(&["train", &at(&dir, "job.toml")], &["corpus.boundary_mark", "corpus.annotated"]);
+}

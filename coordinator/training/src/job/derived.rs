@@ -1,8 +1,6 @@
 //! Jobs made from a job: of a few rounds, with the grammars that were chosen for it, the first run of a cascade, and of the points that share
 //! their preparation.
 
-use std::path::PathBuf;
-
 use grammaton::grammar::auto::Auto;
 
 use super::keys::KeyOfJob as _;
@@ -55,7 +53,7 @@ impl Job {
         job.model.grammar = GrammarSource::Auto(Auto::MORPH15);
         job.output.checkpoints = format!("{}/first", self.output.checkpoints());
         job.output.segments.clear(); // they are nonterminals of the other grammar
-        job.corpus.annotated = PathBuf::new(); // its segmentation is not printed
+        job.corpus.remove_annotations(); // its segmentation is not printed
         job.notices.clear(); // the run that follows tells them
         Some(job)
     }

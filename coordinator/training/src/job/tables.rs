@@ -21,6 +21,7 @@ use grammaton::work::shard::{DEFAULT_SHARD_SYMBOLS, MAX_SHARD_SYMBOLS};
 use serde::{Deserialize, Serialize};
 
 use super::source::GrammarSource;
+use crate::input::segmented_file::PositionMarks;
 
 const VOTERS: Need = Need { text: "`voters`, or `grammar = \"auto\"`", holds: |job, _| job.has_voters() };
 const SYLLABLES: Need = Need {
@@ -170,6 +171,13 @@ table! {
     /// finds (`segmentation.crf.txt`). They are not scored.
     annotated: PathBuf = PathBuf::new(), Rules::read_by(SENTENCES).file_unless(|_| false);
 
+    /// Symbol that marks a boundary in a line of `annotated` of which not all is known: in `un|likely` one position is, and of the others nothing. Lines without a mark
+    /// are known whole.
+    boundary_mark: String = String::new(), Rules::read_by(SENTENCES);
+
+    /// Symbol that marks a position without a boundary in a line of `annotated`, as in `li~kely`; otherwise as `boundary_mark`.
+    joined_mark: String = String::new(), Rules::read_by(SENTENCES);
+
     /// Held-out sentences, to measure with: a file in the format of the corpus. Of `dmv` it may be the corpus itself, and then heads of its
     /// sentences of every length are found, and nothing is measured.
     held_out: PathBuf = PathBuf::new(), Rules::read_by(EVERY).file_unless(|_| false);
@@ -248,6 +256,16 @@ impl CorpusTable {
         );
         notices.push(format!("{first}; skipped {n} such {what}, this being the first"));
         Ok(())
+    }
+
+    /// Leaves out annotations.
+    pub fn remove_annotations(&mut self) {
+        (self.annotated, self.boundary_mark, self.joined_mark) = Default::default();
+    }
+
+    /// Marks of single positions.
+    pub fn position_marks(&self) -> PositionMarks {
+        PositionMarks { boundary: self.boundary_mark.clone(), joined: self.joined_mark.clone() }
     }
 
     /// Treatment of punctuation in a dependency model's sentences.

@@ -1,14 +1,15 @@
 //! What a conditional random field learns from annotated sentences (`corpus.annotated`), above what the models find.
 //!
 //! In: the segmentation of every sentence by the models, and the samples of their chains, if there are chains. Out: of every sentence the segmentation and its
-//! probabilities; an annotated one is as it is annotated.
+//! probabilities; of an annotated one what is known stays.
 
 use anyhow::Result;
 use grammaton::models::crf::statistics::Statistics;
-use grammaton::models::crf::{Crf, Evidence, Reading};
+use grammaton::models::crf::{Crf, Evidence, Known, Reading};
 
+use super::gold::Annotated;
 use super::posterior::{Posterior, Probabilities};
-use super::text::{Gold, Text};
+use super::text::Text;
 
 /// A sentence as the models find it: its symbols, shares of the boundaries, ends of the segments.
 type Found = (Vec<u32>, Vec<f64>, Vec<u32>);
@@ -37,27 +38,23 @@ impl Sentences {
         Ok(Sentences(found))
     }
 
-    /// The field that learns from the sentences that are `annotated`, with their first analysis.
-    pub fn field(&self, annotated: &Gold) -> Crf {
-        let known = (self.0.iter()).filter_map(|found| Some((found, analysis(annotated, &found.0)?.clone())));
-        let mut known: Vec<(&Found, Vec<u32>)> = known.collect();
+    /// The field that learns from the sentences that are `annotated`.
+    pub fn field(&self, annotated: &Annotated) -> Crf {
+        let known = (self.0.iter()).filter_map(|found| Some((found, annotated.get(&found.0)?.clone())));
+        let mut known: Vec<(&Found, Known)> = known.collect();
         // A sentence that occurs often is annotated once.
         known.sort_by_key(|((symbols, ..), _)| symbols);
         known.dedup_by_key(|((symbols, ..), _)| symbols);
-        let known: Vec<(Evidence<'_>, Vec<u32>)> =
-            known.into_iter().map(|(found, ends)| (evidence(found), ends)).collect();
+        let known: Vec<(Evidence<'_>, Known)> =
+            known.into_iter().map(|(found, known)| (evidence(found), known)).collect();
         Crf::learn(Statistics::of(self.0.iter().map(|(symbols, ..)| &symbols[..])), &known)
     }
 
-    /// Each sentence as the field reads it, or as it is annotated.
-    pub fn learned(&self, annotated: &Gold) -> Learned {
+    /// Each sentence as the field reads it, in agreement with what is annotated.
+    pub fn learned(&self, annotated: &Annotated) -> Learned {
         let crf = self.field(annotated);
-        let reading = |found: &Found| match analysis(annotated, &found.0) {
-            Some(ends) => Reading {
-                probabilities: Evidence::shares_of(ends),
-                segments: vec![1.0; ends.len()],
-                ends: ends.clone(),
-            },
+        let reading = |found: &Found| match annotated.get(&found.0) {
+            Some(known) => crf.read_known(&evidence(found), known),
             None => crf.read(&evidence(found)),
         };
         Learned(self.0.iter().map(reading).collect())
@@ -79,9 +76,4 @@ impl Learned {
         let Reading { probabilities, segments, .. } = &self.0[sentence];
         Probabilities { boundaries: probabilities.clone(), segments: segments.clone() }
     }
-}
-
-/// The analysis of a sentence that is learned, if it is annotated.
-fn analysis<'a>(annotated: &'a Gold, symbols: &[u32]) -> Option<&'a Vec<u32>> {
-    annotated.get(symbols).and_then(|analyses| analyses.first())
 }

@@ -1,96 +1,107 @@
 //! Segmentations of sentences of a corpus in a separate file: gold (`corpus.gold`), or annotations to learn from (`corpus.annotated`).
 //!
-//! In: a file of segmented sentences, or of words with their analyses ([`grammaton::data::eval::alternatives`]), and the corpus. Out: the analyses of those sentences of the
-//! corpus that the file has. Sentences are found by their symbols, wherever they stand. Of the two ways to read the file the one counts in which
-//! more of its lines are sentences of the corpus.
+//! In: a file ([`SegmentedFile`]) and the corpus. Out: what the file says of those sentences of the corpus that it has. Sentences are found by their symbols,
+//! wherever they stand.
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use grammaton::data::corpus::{Cleaning, Corpus, Normalise, Unit};
+use grammaton::models::crf::Known;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::text::{Gold, Source};
-use crate::input;
+use crate::input::segmented_file::{PositionMarks, Read, Resolved, SegmentedFile};
 
-/// Reads the file at `path` for the corpus of `source`. Returns a notice about its lines as well, which says what is done with them, as in `scored`.
+/// What is known of annotated sentences, which are named by their symbols.
+pub type Annotated = FxHashMap<Vec<u32>, Known>;
+
+/// Reads the gold at `path` for the corpus of `source`. Returns a notice about its lines as well.
 ///
 /// # Errors
 /// Those of reading, and a file without a sentence of the corpus.
-pub fn read(path: &Path, source: &Source, done: &str) -> Result<(Gold, String)> {
-    let readings = input::segmentations(path, source.options())?;
+pub fn read(path: &Path, source: &Source) -> Result<(Gold, String)> {
+    let file = SegmentedFile::read(path, source.options(), &PositionMarks::default())?;
+    let mut gold = Gold::default();
+    let notice = each(&file, source, "scored", |sentence, read| {
+        let known = gold.entry(sentence).or_default();
+        read.analyses.iter().for_each(|ends| {
+            if !known.contains(ends) {
+                known.push(ends.clone());
+            }
+        });
+    })?;
+    Ok((gold, notice))
+}
+
+/// Reads the annotations at `path` for the corpus of `source`: of a position that has several the first one. Returns a notice about its lines as well.
+///
+/// # Errors
+/// As for gold, and annotations without a boundary.
+pub fn annotated(path: &Path, source: &Source, marks: &PositionMarks) -> Result<(Annotated, String)> {
+    let file = SegmentedFile::read(path, source.options(), marks)?;
+    let mut annotated = Annotated::default();
+    let notice = each(&file, source, "learned from", |sentence, read| {
+        let known = annotated.entry(sentence).or_insert_with(|| read.known.clone());
+        known.iter_mut().zip(&read.known).for_each(|(known, more)| *known = known.or(*more));
+    })?;
+    let says_something = |known: &Option<bool>| *known == Some(true);
+    let is_partial = |known: &Known| known.contains(&None);
+    ensure!(
+        annotated.values().any(|known| known.iter().any(says_something) || is_partial(known)),
+        "{}: no line has a boundary, so that there is nothing to learn; put a space at each boundary, or a mark (corpus.boundary_mark)",
+        path.display()
+    );
+    Ok((annotated, notice))
+}
+
+/// Hands each line of a file that is a sentence of the corpus to `each`, in the symbols of the corpus. Returns a notice about the others; these are `done`, as in
+/// `scored`.
+fn each(
+    file: &SegmentedFile,
+    source: &Source,
+    done: &str,
+    mut each: impl FnMut(Vec<u32>, &Read),
+) -> Result<String> {
     let ids: FxHashMap<&str, u32> = source.end.symbols.iter().map(String::as_str).zip(0..).collect();
-    let read = |file| (file, in_symbols(file, &ids));
-    let readings: Vec<(&Corpus, Vec<Option<Vec<u32>>>)> = readings.iter().map(read).collect();
-    let wanted: FxHashSet<&Vec<u32>> =
-        readings.iter().flat_map(|(_, sentences)| sentences).flatten().collect();
+    let ids: Vec<Option<u32>> = file.symbols.iter().map(|name| ids.get(name.as_str()).copied()).collect();
+    let in_corpus =
+        |sentence: &[u32]| sentence.iter().map(|&symbol| ids[symbol as usize]).collect::<Option<Vec<u32>>>();
+    let wanted: FxHashSet<Vec<u32>> = file.sentences().filter_map(in_corpus).collect();
     let mut there: FxHashSet<Vec<u32>> = FxHashSet::default();
     source.blocks(|block| {
         there.extend(block.sentences.into_iter().filter(|sentence| wanted.contains(sentence)));
         Ok(())
     })?;
-    let is_there = |sentence: &Option<Vec<u32>>| sentence.as_ref().is_some_and(|it| there.contains(it));
-    let n_found = |(_, sentences): &&(&Corpus, Vec<Option<Vec<u32>>>)| {
-        sentences.iter().filter(|sentence| is_there(sentence)).count()
-    };
-    // Of equals the last one is taken, so the plain reading stands last.
-    let (gold, sentences) = readings.iter().rev().max_by_key(n_found).expect("there is the plain reading");
-    let mut found = Gold::default();
-    let mut others = Vec::new();
-    for (at, sentence) in sentences.iter().enumerate() {
-        let Some(sentence) = sentence.as_ref().filter(|it| there.contains(*it)) else {
-            others.push(at);
-            continue;
-        };
-        let whole = || vec![vec![sentence.len() as u32]];
-        let analyses = gold.gold.as_ref().map_or_else(whole, |gold| gold[at].clone());
-        let known = found.entry(sentence.clone()).or_default();
-        analyses.into_iter().for_each(|ends| {
-            if !known.contains(&ends) {
-                known.push(ends);
-            }
-        });
+    let lines = file.resolved(|sentence| in_corpus(sentence).is_some_and(|it| there.contains(&it)));
+    for Resolved { read, .. } in lines.iter().filter(|line| line.is_there) {
+        each(in_corpus(&read.sentence).expect("a sentence of the corpus has its symbols"), read);
     }
-    let (n, n_lines) = (gold.sentences.len() - others.len(), gold.sentences.len());
-    let other = match others.first() {
+    let (n, n_lines) = (lines.iter().filter(|line| line.is_there).count(), lines.len());
+    let other = match lines.iter().find(|line| !line.is_there) {
         None => String::new(),
-        Some(&at) => format!(
-            "; no sentence is {}:{}: `{}`{}",
-            path.display(),
-            gold.lines[at],
-            text(gold, at),
-            form(source, gold, at)?
-        ),
+        Some(Resolved { number, read, .. }) => {
+            let text = file.text(&read.sentence);
+            let form = form(source, &text)?;
+            format!("; no sentence is {}:{number}: `{text}`{form}", file.name)
+        }
     };
     if n == 0 {
-        bail!("{}: none of {n_lines} lines is a sentence of {}{other}", path.display(), source.name());
+        bail!("{}: none of {n_lines} lines is a sentence of {}{other}", file.name, source.name());
     }
-    let notice = format!(
-        "{}: {n} of {n_lines} lines are sentences of the corpus, which are {done}{other}",
-        path.display()
-    );
-    Ok((found, notice))
-}
-
-/// The sentences of a file in the symbols of the corpus; `None` where it lacks one.
-fn in_symbols(file: &Corpus, ids: &FxHashMap<&str, u32>) -> Vec<Option<Vec<u32>>> {
-    let known: Vec<Option<u32>> = file.symbols.iter().map(|name| ids.get(name.as_str()).copied()).collect();
-    let sentence = |sentence: &Vec<u32>| sentence.iter().map(|&symbol| known[symbol as usize]).collect();
-    file.sentences.iter().map(sentence).collect()
-}
-
-/// A sentence as text, without boundaries.
-fn text(corpus: &Corpus, at: usize) -> String {
-    corpus.sentences[at].iter().map(|&symbol| corpus.symbols[symbol as usize].as_str()).collect()
+    Ok(format!("{}: {n} of {n_lines} lines are sentences of the corpus, which are {done}{other}", file.name))
 }
 
 /// What to do if a sentence is one of the corpus in another Unicode form.
-fn form(source: &Source, gold: &Corpus, at: usize) -> Result<&'static str> {
+fn form(source: &Source, sentence: &str) -> Result<&'static str> {
     let nfkc = Cleaning { normalise: Normalise::Nfkc, ..Cleaning::default() };
-    let normal = |corpus: &Corpus, at: usize| nfkc.line(&text(corpus, at), Unit::Char).into_owned();
-    let (wanted, mut is_there) = (normal(gold, at), false);
+    let normal = |text: &str| nfkc.line(text, Unit::Char).into_owned();
+    let text = |corpus: &Corpus, at: usize| -> String {
+        corpus.sentences[at].iter().map(|&symbol| corpus.symbols[symbol as usize].as_str()).collect()
+    };
+    let (wanted, mut is_there) = (normal(sentence), false);
     source.blocks(|block| {
-        is_there |= (0..block.sentences.len()).any(|at| normal(&block, at) == wanted);
+        is_there |= (0..block.sentences.len()).any(|at| normal(&text(&block, at)) == wanted);
         Ok(())
     })?;
     Ok(if is_there {

@@ -1,9 +1,9 @@
 //! Input of training: sentences, in shards, and grammar.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use basics::nearest::nearest;
 use grammaton::data::corpus::sniff::Contents;
 use grammaton::data::corpus::{Corpus, Format, Options, Unit, UnknownSymbol, hold_out};
@@ -23,11 +23,12 @@ use grammaton::work::task::Named;
 
 use super::auto_grammars::{Known, auto_grammar};
 use super::dependencies::{Dependencies, Loaded, LoadedTest, TOKENS_PER_WORD};
+use super::gold::{self, Annotated};
 use super::held_out::HeldOutShards;
 use super::spill::{SpillStore, Stored};
 use super::start_trees::StartTrees;
 use super::test::Test;
-use super::text::{Block, Gold, HeldOut, Source, Text, described, on_shelf};
+use super::text::{Block, HeldOut, Source, Text, described, on_shelf};
 use super::trees::Trees;
 use crate::input;
 use crate::job::{FoundAffixes, GrammarSource, Job, Method, ModelKind, OnUnparsable, RulePrior, Start};
@@ -40,7 +41,7 @@ pub struct Input {
     /// The nonterminals whose constituents are the segments.
     pub segments: Vec<SymbolId>,
     /// Annotated sentences to learn from, if there are such.
-    pub annotated: Option<Gold>,
+    pub annotated: Option<Annotated>,
     /// Sentences that are not trained on, in shards.
     pub held_out: Vec<Stored<Shard>>,
     /// Sentences to score at the end, if there are such.
@@ -184,13 +185,17 @@ impl Input {
         if !chains {
             job.corpus.check_shards(source.end.n_symbols)?;
         }
-        let segmented = |path: &Path, source: &Source, done: &str| {
-            let read = Some(path).filter(|path| !path.as_os_str().is_empty());
-            let read = read.map(|path| super::gold::read(path, source, done));
-            read.transpose().map(Option::unzip)
-        };
-        let (annotated, of_annotated) = segmented(&job.corpus.annotated, &source, "learned from")?;
-        let (gold, of_gold) = segmented(&job.corpus.gold, &source, "scored")?;
+        let is_given = |path: &&PathBuf| !path.as_os_str().is_empty();
+        let (annotated, gold) =
+            (Some(&job.corpus.annotated).filter(is_given), Some(&job.corpus.gold).filter(is_given));
+        let marks = job.corpus.position_marks();
+        ensure!(
+            annotated.is_some() || !marks.any(),
+            "corpus.boundary_mark and corpus.joined_mark are of corpus.annotated, and there is none; give the file, or leave them out"
+        );
+        let annotated = annotated.map(|path| gold::annotated(path, &source, &marks)).transpose()?;
+        let (annotated, of_annotated) = annotated.unzip();
+        let (gold, of_gold) = gold.map(|path| gold::read(path, &source)).transpose()?.unzip();
         gold.into_iter().for_each(|gold| source.set_gold(gold));
         let mut notices = source.notices(true);
         notices.extend(of_gold.into_iter().chain(of_annotated));

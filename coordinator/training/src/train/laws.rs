@@ -343,7 +343,11 @@ fn a_key_is_refused_where_it_is_not_read() {
         for key in Job::keys().iter().filter(|key| !key.is_read_by(model, estimator)) {
             let (_, others) = probe(key, model, estimator);
             let value = match (key.name, others) {
-                ("gold" | "annotated" | "held_out" | "start_from" | "prefixes" | "suffixes", _) => "\"x\"",
+                (
+                    "gold" | "annotated" | "boundary_mark" | "joined_mark" | "held_out" | "start_from"
+                    | "prefixes" | "suffixes",
+                    _,
+                ) => "\"x\"",
                 ("max_string", _) => "2",
                 ("estimate", _) => "\"raw\"",
                 ("adapted" | "segments" | "voters", _) => "[]",

@@ -7,14 +7,16 @@ use crate::data::corpus::{Analyses, Corpus};
 
 /// The words of a corpus whose lines are words with their analyses, with these as gold; `None` if some line is no such one.
 pub fn with_analyses(corpus: &Corpus) -> Option<Corpus> {
-    let read = |at: usize| {
-        let Line { word, analyses } = Line::of(corpus, at)?;
-        let ends = analyses.iter().map(|morphs| ends_in(&word, morphs)).collect::<Option<_>>()?;
-        Some((corpus.sentences[at][..word.len()].to_vec(), ends))
-    };
-    let lines = (0..corpus.sentences.len()).map(read);
+    let lines = (0..corpus.sentences.len()).map(|at| word_with_analyses(corpus, at));
     let (sentences, gold): (Vec<_>, Vec<Analyses>) = lines.collect::<Option<_>>()?;
     Some(Corpus { sentences, gold: Some(gold), ..corpus.clone() })
+}
+
+/// The word and the boundaries of its analyses in a line of a corpus, if it is such a line.
+pub fn word_with_analyses(corpus: &Corpus, at: usize) -> Option<(Vec<u32>, Analyses)> {
+    let Line { word, analyses } = Line::of(corpus, at)?;
+    let ends = analyses.iter().map(|morphs| ends_in(&word, morphs)).collect::<Option<_>>()?;
+    Some((corpus.sentences[at][..word.len()].to_vec(), ends))
 }
 
 /// The morphemes of each analysis of each word: labels after colons (`cat:cat_N`), or else the morphs; in a plain segmentation its segments.

@@ -53,6 +53,12 @@ pub struct ReadingOptions {
     /// scored
     #[arg(help_heading = "Text", long, value_name = "FILE")]
     pub annotated: Option<PathBuf>,
+    /// Symbol that marks a known boundary, as in `un|likely`, in lines of the text or of --annotated: of the other positions of such a line nothing is known
+    #[arg(help_heading = "Text", long, value_name = "SYMBOL")]
+    pub boundary_mark: Option<String>,
+    /// Symbol that marks a position where there is no boundary for certain, as in `li~kely`
+    #[arg(help_heading = "Text", long, value_name = "SYMBOL")]
+    pub joined_mark: Option<String>,
     /// Set a value of the job, as in --set inference.concentration=100; repeatable, the last one wins
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
@@ -83,6 +89,8 @@ impl ReadingOptions {
             ("digraphs", digraphs),
             ("gold", file(&self.gold)?),
             ("annotated", file(&self.annotated)?),
+            ("boundary_mark", text(&self.boundary_mark)),
+            ("joined_mark", text(&self.joined_mark)),
         ];
         let assigned = |(key, value): (&str, Option<toml::Value>)| Some(format!("corpus.{key}={}", value?));
         let options = keys.into_iter().filter_map(assigned);
