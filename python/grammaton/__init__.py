@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ._lib import GrammarError, Stopped, __version__
 from .model import Model, Parse
 from .result import Result
-from .run import Run, dependencies, segment, train
+from .run import Run, dependencies, morphemes, segment, train
 from .trees import Dependencies, Tree
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ __all__ = [
     "Tree",
     "__version__",
     "dependencies",
+    "morphemes",
     "segment",
     "train",
 ]

@@ -18,6 +18,7 @@ __all__ = [
     "dependencies_job",
     "job_file",
     "keys",
+    "morphemes_job",
     "segment_job",
     "segmented",
     "stop_all",
@@ -129,6 +130,20 @@ class Watch:
 
 def job_file(keys: dict[str, Any]) -> str: ...
 def keys() -> list[tuple[str, str]]: ...
+def morphemes_job(
+    text: str | os.PathLike[str],
+    dir: str | os.PathLike[str],
+    *,
+    set: list[str],
+    grammar: str,
+    known: list[str | os.PathLike[str] | None],
+    cascade: int,
+    chains: int | None,
+    sweeps: int | None,
+    seconds: float | None,
+    seed: int,
+    workers: int | None,
+) -> tuple[Path, list[str]]: ...
 def segment_job(
     text: str | os.PathLike[str],
     dir: str | os.PathLike[str],
@@ -136,6 +151,7 @@ def segment_job(
     set: list[str],
     grammar: list[str],
     vowels: str,
+    words: str | os.PathLike[str] | None,
     chains: int | None,
     sweeps: int | None,
     seconds: float | None,
@@ -151,6 +167,6 @@ def dependencies_job(
     constrain: bool,
     overwrite: bool,
 ) -> tuple[Path, list[str]]: ...
-def segmented(text: str | os.PathLike[str], set: list[str], dir: str | os.PathLike[str]) -> str: ...
+def segmented(text: str | os.PathLike[str], set: list[str], words: bool, dir: str | os.PathLike[str]) -> str: ...
 def tree_svg(brackets: str, separator: str, keep: list[str] | None) -> str: ...
 def arcs_svg(words: list[str], tags: list[str], heads: list[int]) -> str: ...

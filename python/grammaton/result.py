@@ -70,6 +70,25 @@ class Result:
         return {file.name.split(".")[1]: file.read_text(encoding="utf-8").split("\n")[:-1] for file in files}
 
     @cached_property
+    def words(self) -> list[dict[str, str]]:
+        """The distinct segments that were found, the most frequent first: rows of `lexicon.tsv` by column. Empty without segments."""
+        return self._table("lexicon.tsv")
+
+    @cached_property
+    def boundaries(self) -> dict[int, list[float]]:
+        """By line, from 1, the probability of a boundary at each position between its symbols (`boundaries.tsv`). Empty if they are not known."""
+        found: dict[int, list[float]] = {}
+        for row in self._table("boundaries.tsv"):
+            found.setdefault(int(row["line"]), []).append(float(row["probability"]))
+        return found
+
+    def _table(self, name: str) -> list[dict[str, str]]:
+        path = self.dir / name
+        lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
+        header, *rows = [line.split("\t") for line in lines] or [[]]
+        return [dict(zip(header, row)) for row in rows]
+
+    @cached_property
     def trees(self) -> list[Tree | None] | list[Dependencies | None]:
         """The tree of each sentence, by the first decoder that finds trees; `None` of a line without one. Of a dependency model, sentences with
         heads; `None` of one that is too long for training."""

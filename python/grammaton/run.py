@@ -194,6 +194,7 @@ def segment(
     set: dict[str, Any] | None = None,
     grammar: str | Iterable[str] = "auto",
     vowels: str = "",
+    words: StrPath | None = None,
     chains: int | None = None,
     sweeps: int | None = None,
     seconds: float | None = None,
@@ -209,54 +210,119 @@ def segment(
     scored against and otherwise ignored. `unit` is `"char"`, `"grapheme"`, `"ipa"` or `"token"`. The format of the text is looked at: what is found is a warning,
     and a text with two readings a `ValueError` that names the arguments to choose from, of `layout` to `word_separator`; `layout="plain"` takes
     the lines as they are. `normalise` to `digraphs` clean the text. `gold` is a file to score against in place of the spaces: segmented lines of the text, or
-    words with their analyses. `annotated` is a file of such lines to learn from, of the text or not; `boundary_mark` and `joined_mark` mark single positions in it or in the text. `set` has further keys of the job, as in `set={"inference.seed": 2}`. Ctrl-C stops
+    words with their analyses. `annotated` is a file of such lines to learn from, of the text or not; `boundary_mark` and `joined_mark` mark single positions in it or in the text. `words` is a file of known words, one per line. `set` has further keys of the job, as in `set={"inference.seed": 2}`. Ctrl-C stops
     within a second.
 
     >>> found = segment(["thedog", "adog", "thecat", "acat"], grammar="unigram", chains=1, sweeps=4)
     >>> [line.replace(" ", "") for line in found.segmented]
     ['thedog', 'adog', 'thecat', 'acat']
     """
+    names = [grammar] if isinstance(grammar, str) else list(grammar)
+    reading = dict(
+        unit=unit, layout=layout, column=column, counts=counts, phone_separator=phone_separator, syllable_separator=syllable_separator,
+        word_separator=word_separator, normalise=normalise, lowercase=lowercase, punctuation=punctuation, digraphs=digraphs, gold=gold,
+        annotated=annotated, boundary_mark=boundary_mark, joined_mark=joined_mark,
+    )
+
+    def job(path: Path, dir: Path, assignments: list[str]) -> tuple[Path, list[str]]:
+        return _lib.segment_job(
+            path, dir, set=assignments, grammar=names, vowels=vowels, words=words, chains=chains, sweeps=sweeps, seconds=seconds, seed=seed, workers=workers
+        )
+
+    return _segmented(text, job, False, reading, set, workers, dir, overwrite, progress)
+
+
+def morphemes(
+    words: Corpus,
+    *,
+    unit: str | None = None,
+    layout: str | None = None,
+    column: int | str | None = None,
+    counts: str | None = None,
+    normalise: str | None = None,
+    lowercase: bool = False,
+    digraphs: Iterable[str] | None = None,
+    gold: StrPath | None = None,
+    annotated: StrPath | None = None,
+    boundary_mark: str | None = None,
+    joined_mark: str | None = None,
+    set: dict[str, Any] | None = None,
+    grammar: str = "morph1",
+    prefixes: StrPath | None = None,
+    suffixes: StrPath | None = None,
+    stems: StrPath | None = None,
+    cascade: int = 0,
+    chains: int | None = None,
+    sweeps: int | None = None,
+    seconds: float | None = None,
+    seed: int = 1,
+    workers: int | None = None,
+    dir: StrPath | None = None,
+    overwrite: bool = False,
+    progress: bool | None = None,
+) -> Segmentation:
+    """Finds the morphemes of words, as the command `grammaton morphemes` does, with the same options and defaults.
+
+    `words` is a path or an iterable of words. `prefixes`, `suffixes` and `stems` are files of known ones, one per line; with `cascade`, a first run finds as many
+    prefixes and suffixes. The other options are those of `segment`.
+
+    >>> found = morphemes(["undo", "redo", "unread", "reread"], chains=1, sweeps=4)
+    >>> [line.replace(" ", "") for line in found.segmented]
+    ['undo', 'redo', 'unread', 'reread']
+    """
+    reading = dict(
+        unit=unit, layout=layout, column=column, counts=counts, normalise=normalise, lowercase=lowercase, digraphs=digraphs, gold=gold,
+        annotated=annotated, boundary_mark=boundary_mark, joined_mark=joined_mark,
+    )
+
+    def job(path: Path, dir: Path, assignments: list[str]) -> tuple[Path, list[str]]:
+        return _lib.morphemes_job(
+            path, dir, set=assignments, grammar=grammar, known=[prefixes, suffixes, stems], cascade=cascade,
+            chains=chains, sweeps=sweeps, seconds=seconds, seed=seed, workers=workers,
+        )
+
+    return _segmented(words, job, True, reading, set, workers, dir, overwrite, progress)
+
+
+def _segmented(
+    text: Corpus,
+    job: Callable[[Path, Path, list[str]], tuple[Path, list[str]]],
+    words: bool,
+    reading: dict[str, Any],
+    set: dict[str, Any] | None,
+    workers: int | None,
+    dir: StrPath | None,
+    overwrite: bool,
+    progress: bool | None,
+) -> Segmentation:
+    """Runs the `job` of a text that is read as these keys say; `words`: each line is a word."""
     folder = Folder(dir)
     if not overwrite and (folder.path / "summary.json").exists():
         raise FileExistsError(f"{folder.path}: the folder has a finished result; use overwrite=True, or choose another dir")
-    names = [grammar] if isinstance(grammar, str) else list(grammar)
     with _new_files_go_on_failure(folder.path, "text.txt", "corpus.txt", "job.toml"):
         if corpora.is_path(text):
             path = Path(os.fspath(text))  # type: ignore[arg-type]
         else:
             path = _new_file(folder.path, "text.txt", overwrite)
-            if corpora.write(text, path) and unit != "token":  # type: ignore[arg-type]
+            if corpora.write(text, path) and reading["unit"] != "token":  # type: ignore[arg-type]
                 raise ValueError('lists of tokens need unit="token"')
-        keys = {
-            "unit": unit,
-            "layout": layout,
-            "column": None if column is None else str(column),
-            "counts": counts,
-            "phone_separator": phone_separator,
-            "syllable_separator": syllable_separator,
-            "word_separator": word_separator,
-            "normalise": normalise,
-            "lowercase": lowercase or None,
-            "punctuation": punctuation,
-            "digraphs": None if digraphs is None else list(digraphs),
-            "gold": None if gold is None else str(Path(gold).absolute()),
-            "annotated": None if annotated is None else str(Path(annotated).absolute()),
-            "boundary_mark": boundary_mark,
-            "joined_mark": joined_mark,
-        }
-        assigned = {f"corpus.{key}": value for key, value in keys.items() if value is not None} | (set or {})
+        convert: dict[str, Callable[[Any], Any]] = {"column": str, "digraphs": list} | dict.fromkeys(("gold", "annotated"), _absolute)
+        given = {key: value for key, value in reading.items() if value is not None and value is not False}
+        keys = {f"corpus.{key}": convert[key](value) if key in convert else value for key, value in given.items()} | (set or {})
         # Strings, numbers, lists, true and false are written alike in JSON and TOML.
-        assignments = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in assigned.items()]
-        job, notices = _lib.segment_job(
-            path, folder.path, set=assignments, grammar=names, vowels=vowels, chains=chains, sweeps=sweeps, seconds=seconds, seed=seed, workers=workers
-        )
-        run = _lib.Run.start({}, file=job, earlier="overwrite" if overwrite else "refuse", workers=workers, folder=folder)
+        assignments = [f"{key}={json.dumps(value, ensure_ascii=False)}" for key, value in keys.items()]
+        file, notices = job(path, folder.path, assignments)
+        run = _lib.Run.start({}, file=file, earlier="overwrite" if overwrite else "refuse", workers=workers, folder=folder)
     for notice in notices:
-        warnings.warn(notice, stacklevel=2)
+        warnings.warn(notice, stacklevel=3)
     _show(run, progress)
     run.summary()
-    segmented = _lib.segmented(path, assignments, folder.path).splitlines()
+    segmented = _lib.segmented(path, assignments, words, folder.path).splitlines()
     return Segmentation(folder.path, segmented, _keep=folder)
+
+
+def _absolute(path: StrPath) -> str:
+    return str(Path(path).absolute())
 
 
 def dependencies(

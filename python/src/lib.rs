@@ -41,7 +41,7 @@ mod _lib {
     #[pymodule_export]
     use super::run::{Run, stop_all};
     #[pymodule_export]
-    use super::segment::{dependencies_job, segment_job, segmented};
+    use super::segment::{dependencies_job, morphemes_job, segment_job, segmented};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -10,7 +10,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use segment::dependencies::{Options, Parsing};
 use segment::keys::Keys;
-use segment::model::model;
+use segment::model::{Known, model};
+use segment::morphemes;
 use segment::sampling::Sampling;
 use segment::text::Text;
 use training::events::All;
@@ -19,29 +20,20 @@ use crate::arguments::count;
 use crate::error::exception;
 use crate::wait::{detached, interruptible};
 
-/// The text at `path` as these assignments of keys say.
-fn read(path: &Path, set: Vec<String>) -> anyhow::Result<Text> {
-    Text::read(path, Contents::Utterances, &Keys::new(set)?)
+/// The text at `path` as these assignments of keys say; `words`: each line is a word.
+fn read(path: &Path, set: Vec<String>, words: bool) -> anyhow::Result<Text> {
+    let contents = if words { Contents::Words } else { Contents::Utterances };
+    Text::read(path, contents, &Keys::new(set)?)
 }
 
-/// Writes the corpus and the job of a text to the folder `dir`, and returns the path of the job file and what there is to know about the text.
-/// `set` assigns keys of the job.
-#[pyfunction]
-#[pyo3(signature = (text, dir, *, set, grammar, vowels, chains, sweeps, seconds, seed, workers))]
-#[expect(clippy::too_many_arguments, reason = "the options of a command")]
-pub fn segment_job(
-    py: Python<'_>,
-    text: PathBuf,
-    dir: PathBuf,
-    set: Vec<String>,
-    grammar: Vec<String>,
-    vowels: String,
+/// The options of chains.
+fn sampling(
     chains: Option<i64>,
     sweeps: Option<i64>,
     seconds: Option<f64>,
     seed: i64,
     workers: Option<i64>,
-) -> PyResult<(PathBuf, Vec<String>)> {
+) -> PyResult<Sampling> {
     let chains = count("chains", chains, 1..=1000u16)?;
     let sweeps = count("sweeps", sweeps, 2..=1_000_000u32)?;
     let workers = count("workers", workers, 1..=u16::MAX)?;
@@ -51,10 +43,61 @@ pub fn segment_job(
     }
     let seconds = seconds.map(Duration::try_from_secs_f64).transpose();
     let seconds = seconds.map_err(|_| PyValueError::new_err("seconds must be a positive number"))?;
+    Ok(Sampling { chains, sweeps, seconds, seed, workers, overwrite: false })
+}
+
+/// Writes the corpus and the job of a text to the folder `dir`, and returns the path of the job file and what there is to know about the text.
+/// `set` assigns keys of the job; `words` is a file of known words.
+#[pyfunction]
+#[pyo3(signature = (text, dir, *, set, grammar, vowels, words, chains, sweeps, seconds, seed, workers))]
+#[expect(clippy::too_many_arguments, reason = "the options of a command")]
+pub fn segment_job(
+    py: Python<'_>,
+    text: PathBuf,
+    dir: PathBuf,
+    set: Vec<String>,
+    grammar: Vec<String>,
+    vowels: String,
+    words: Option<PathBuf>,
+    chains: Option<i64>,
+    sweeps: Option<i64>,
+    seconds: Option<f64>,
+    seed: i64,
+    workers: Option<i64>,
+) -> PyResult<(PathBuf, Vec<String>)> {
+    let sampling = sampling(chains, sweeps, seconds, seed, workers)?;
     interruptible(py, move || {
-        let text = read(&text, set)?;
-        let sampling = Sampling { chains, sweeps, seconds, seed, workers, overwrite: false };
-        let model = model(&text, &grammar, &vowels, &sampling, &mut All(Vec::new()))?;
+        let text = read(&text, set, false)?;
+        let known = Known { vowels: &vowels, words: words.as_deref() };
+        let model = model(&text, &grammar, known, &sampling, &mut All(Vec::new()))?;
+        Ok((sampling.write_job(&text, &model, &dir, &mut All(Vec::new()))?, text.notices))
+    })
+}
+
+/// Writes the corpus and the job of words with morphemes, as [`segment_job`] does of a text. `known`: files of prefixes, suffixes and stems.
+#[pyfunction]
+#[pyo3(signature = (text, dir, *, set, grammar, known, cascade, chains, sweeps, seconds, seed, workers))]
+#[expect(clippy::too_many_arguments, reason = "the options of a command")]
+pub fn morphemes_job(
+    py: Python<'_>,
+    text: PathBuf,
+    dir: PathBuf,
+    set: Vec<String>,
+    grammar: String,
+    known: [Option<PathBuf>; 3],
+    cascade: i64,
+    chains: Option<i64>,
+    sweeps: Option<i64>,
+    seconds: Option<f64>,
+    seed: i64,
+    workers: Option<i64>,
+) -> PyResult<(PathBuf, Vec<String>)> {
+    let sampling = sampling(chains, sweeps, seconds, seed, workers)?;
+    let cascade = count("cascade", Some(cascade), 0..=100_000u32)?.unwrap_or_default();
+    interruptible(py, move || {
+        let text = read(&text, set, true)?;
+        let [prefixes, suffixes, stems] = known;
+        let model = morphemes::model(&grammar, &morphemes::Known { prefixes, suffixes, stems }, cascade)?;
         Ok((sampling.write_job(&text, &model, &dir, &mut All(Vec::new()))?, text.notices))
     })
 }
@@ -87,8 +130,14 @@ pub fn dependencies_job(
     })
 }
 
-/// The lines of the text, segmented as in the folder `dir` of the job's results.
+/// The lines of the text, segmented as in the folder `dir` of the job's results; `words`: each line is a word.
 #[pyfunction]
-pub fn segmented(py: Python<'_>, text: PathBuf, set: Vec<String>, dir: PathBuf) -> PyResult<String> {
-    detached(py, || read(&text, set)?.segmented_in(&dir)).map_err(|error| exception(py, error))
+pub fn segmented(
+    py: Python<'_>,
+    text: PathBuf,
+    set: Vec<String>,
+    words: bool,
+    dir: PathBuf,
+) -> PyResult<String> {
+    detached(py, || read(&text, set, words)?.segmented_in(&dir)).map_err(|error| exception(py, error))
 }

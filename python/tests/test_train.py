@@ -413,6 +413,16 @@ def test_gold_may_be_a_file(tmp_path: Path) -> None:
     found = grammaton.segment(words, grammar="unigram", chains=1, sweeps=4, gold=gold, annotated=annotated)
     assert found.segmented[1] == "re do" and [line.replace(" ", "") for line in found.segmented] == words
     assert found.scores["crf"]["sentences"] == 1
+    # A mark in the text is a boundary for certain, a known word is found, and morphemes are those of words.
+    known = tmp_path / "known.txt"
+    known.write_text("undo\n", encoding="utf-8")
+    found = grammaton.segment(["re|do", "undo", "redoundo"], grammar="unigram", boundary_mark="|", words=known, chains=1, sweeps=4)
+    assert found.boundaries[1][1] == 1.0
+    assert sum(int(row["count"]) for row in found.words) == sum(len(line.split()) for line in found.segmented)
+    found = grammaton.morphemes(["undo", "redo", "unread"], suffixes=known, annotated=annotated, chains=1, sweeps=4)
+    assert found.segmented[1] == "re do"
+    with pytest.raises(ValueError, match="--cascade"):
+        grammaton.morphemes(["undo"], grammar="unigram", cascade=2)
 
 
 def test_segment_is_the_command(tmp_path: Path, corpus: Path, grammaton_command: Command) -> None:

@@ -1,5 +1,7 @@
 //! The model of a text: grammars by name, or those that trials choose.
 
+use std::path::Path;
+
 use anyhow::{Result, bail, ensure};
 use basics::clock::{self, FOREVER};
 use grammaton::grammar::auto::Auto;
@@ -15,23 +17,31 @@ use crate::time_limit::within;
 /// The choice of a grammar by the text.
 pub const AUTO: &str = "auto";
 
-/// The model of a text with these grammars and vowels; if vowels are not given, training finds them. The time of trials is in
-/// [`ModelFile::spent`].
+/// What is known of a text.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Known<'a> {
+    /// Vowels, with spaces between them; if there are none, training finds them.
+    pub vowels: &'a str,
+    /// A file of words, one per line.
+    pub words: Option<&'a Path>,
+}
+
+/// The model of a text with these grammars. The time of trials is in [`ModelFile::spent`].
 pub fn model(
     text: &Text,
     names: &[String],
-    vowels: &str,
+    known: Known<'_>,
     sampling: &Sampling,
     observer: &mut dyn Observer,
 ) -> Result<ModelFile> {
-    let vowels = vowels.trim();
+    let vowels = known.vowels.trim();
     let keys = if vowels.is_empty() { Vec::new() } else { vec![("vowels", vowels.to_owned())] };
     let names: Vec<&str> = names.iter().map(|name| name.trim()).collect();
     let begun = clock::now();
     let (mut grammars, effort, reason, simpler): (Vec<Auto>, Effort, Option<String>, Vec<Auto>) =
         match names[..] {
             [AUTO] => {
-                let Choice { grammar, voter, reason } = choose(text, vowels, sampling, observer)?;
+                let Choice { grammar, voter, reason } = choose(text, known, sampling, observer)?;
                 let effort = match voter {
                     Some(_) => Effort { chains: 2, voter_chains: Some(1), sweeps: sweeps(text) },
                     None => SHORT,
@@ -52,13 +62,20 @@ pub fn model(
     {
         bail!("--grammar: {} is there twice; name each grammar once", voters[at]);
     }
-    Ok(ModelFile { grammar, voters, simpler, effort, cascade: 0, reason, spent, keys, files: Vec::new() })
+    let files = Vec::new();
+    let mut model = ModelFile { grammar, voters, simpler, effort, cascade: 0, reason, spent, keys, files };
+    known.words.map_or(Ok(()), |path| model.know("words", "known-words.txt", path))?;
+    Ok(model)
 }
 
 /// The choice of grammars for a text, by trials on a fleet of their own. They take less than half of the time, if it is limited.
-fn choose(text: &Text, vowels: &str, sampling: &Sampling, observer: &mut dyn Observer) -> Result<Choice> {
+fn choose(text: &Text, known: Known<'_>, sampling: &Sampling, observer: &mut dyn Observer) -> Result<Choice> {
     let table = CorpusTable { unit: text.corpus().unit, ..CorpusTable::default() };
-    let model = ModelTable { vowels: vowels.to_owned(), ..ModelTable::default() };
+    let model = ModelTable {
+        vowels: known.vowels.trim().to_owned(),
+        words: known.words.map(Path::to_owned).unwrap_or_default(),
+        ..ModelTable::default()
+    };
     let (limit, share) = match sampling.seconds {
         Some(seconds) => (seconds / 2, (seconds.as_secs_f64() / SECONDS_OF_TRIALS).min(1.0)),
         None => (FOREVER, 1.0),
@@ -115,7 +132,8 @@ mod tests {
 
     /// The model of [`text`] with a grammar of that name.
     fn model_of(name: &str, sampling: &Sampling) -> ModelFile {
-        model(&text(), &[name.to_owned()], "a", sampling, &mut All(Vec::new())).unwrap()
+        model(&text(), &[name.to_owned()], Known { vowels: "a", words: None }, sampling, &mut All(Vec::new()))
+            .unwrap()
     }
 
     #[test]

@@ -11,6 +11,7 @@ use fleet::{FleetConfig, MEMORY};
 use grammaton::grammar::auto::{Auto, NAMES};
 use training::choice;
 use training::events::{Observer, RunEvent};
+use training::input;
 use training::job::Job;
 use training::progress::with_names;
 
@@ -65,6 +66,17 @@ pub struct ModelFile {
 }
 
 impl ModelFile {
+    /// Adds the key of `[model]` for the user's file at `path`, which becomes `file` in the folder.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn know(&mut self, key: &'static str, file: &'static str, path: &Path) -> Result<()> {
+        let name = path.display().to_string();
+        self.keys.push((key, file.to_owned()));
+        self.files.push((file, input::text(path, &name, "list")?, name));
+        Ok(())
+    }
+
     /// The model, its first grammar alone in one chain, and the simpler grammars in one chain each.
     fn simplified(&self) -> Vec<ModelFile> {
         let alone = |&grammar| ModelFile {
@@ -115,6 +127,8 @@ const OPTIONS: &[(&str, &str)] = &[
     ("model.stress", "--stress"),
     ("model.prefixes", "--prefixes"),
     ("model.suffixes", "--suffixes"),
+    ("model.stems", "--stems"),
+    ("model.words", "--words"),
     ("model.cascade", "--cascade"),
     ("corpus.unit", "--unit"),
     ("corpus.boundary_mark", "--boundary-mark"),
@@ -345,7 +359,8 @@ fn hyperparameters(grammar: Auto) -> &'static str {
 }
 
 /// Files that the commands write, besides those of `train`, and that a user may have in a folder.
-const WRITTEN: [&str; 6] = [CORPUS, ANNOTATED, JOB, SEGMENTED, "prefixes.txt", "suffixes.txt"];
+const WRITTEN: [&str; 8] =
+    [CORPUS, ANNOTATED, JOB, SEGMENTED, "prefixes.txt", "suffixes.txt", "stems.txt", "known-words.txt"];
 
 /// The corpus and its annotations in a folder and keys of its job, each with what the user calls it.
 pub fn names_in(dir: &Path, text: &Text) -> Vec<(String, String)> {

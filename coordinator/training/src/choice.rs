@@ -314,6 +314,7 @@ fn trial_job(
     );
     let mut job = Job::parse(&text, "the trial", dir, &[])?;
     job.model.vowels = model.vowels.clone();
+    job.model.words = model.words.clone();
     let CorpusTable { path, gold, held_out, held_out_share, test, .. } = job.corpus;
     let mut table = table.clone().of_plain_lines();
     table.remove_annotations();

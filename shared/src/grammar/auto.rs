@@ -138,6 +138,10 @@ pub struct Alphabet<'a> {
     pub prefixes: &'a [Vec<usize>],
     /// Known suffixes, likewise.
     pub suffixes: &'a [Vec<usize>],
+    /// Known stems, likewise.
+    pub stems: &'a [Vec<usize>],
+    /// Known words, likewise, for other grammars.
+    pub words: &'a [Vec<usize>],
     /// Whether categories with known affixes are adapted, as if none were known; of those that a first run found, which are less certain.
     pub adapt_affixes: bool,
 }
@@ -187,7 +191,9 @@ pub fn auto(kind: Auto, of: &Alphabet<'_>) -> Result<AutoGrammar, Defect> {
         match set {
             "prefix" => of.prefixes.to_vec(),
             "suffix" => of.suffixes.to_vec(),
-            "affix" => [of.prefixes, of.suffixes].concat(),
+            "stem" => of.stems.to_vec(),
+            "word" => of.words.to_vec(),
+            "morph" => [of.prefixes, of.stems, of.suffixes].concat(),
             _ => (0..of.symbols.len()).filter(|&at| class(at) == set).map(|at| vec![at]).collect(),
         }
     };

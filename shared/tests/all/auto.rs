@@ -136,7 +136,9 @@ fn grammars_of_the_family_do_not_change() {
             let [prefixes, suffixes] = affixes[if symbols.len() < 2 { 0 } else { low }];
             let (vowels, stress_marks, adapt_affixes) = (&class(low)[..], &class(4 * high)[..], high == 1);
             let symbols = &symbols[..];
-            let of = Alphabet { symbols, vowels, stress_marks, prefixes, suffixes, adapt_affixes };
+            let [stems, words]: [&[Vec<usize>]; 2] = [&[], &[]];
+            let of =
+                Alphabet { symbols, vowels, stress_marks, prefixes, suffixes, stems, words, adapt_affixes };
             for (name, kind) in FAMILY {
                 digest.update(format!("{name} {:?}\n", auto(kind, &of)).as_bytes());
             }

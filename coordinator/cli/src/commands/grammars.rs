@@ -11,7 +11,7 @@ use grammaton::data::corpus::{Options, Unit};
 use grammaton::grammar::auto::{Auto, FAMILY, NAMES};
 use grammaton::grammar::syntax;
 use training::job::STRESS_MARKS;
-use training::train::auto_grammars::{Affixes, Known, auto_grammar};
+use training::train::auto_grammars::{Known, Strings, auto_grammar};
 use training::train::text::Source;
 
 use super::Answer;
@@ -44,6 +44,12 @@ pub struct Args {
     /// Known suffixes, one per line, for a grammar of morphemes
     #[arg(help_heading = "Morphemes", long, value_name = "FILE")]
     suffixes: Option<PathBuf>,
+    /// Known stems, one per line, for a grammar of morphemes
+    #[arg(help_heading = "Morphemes", long, value_name = "FILE")]
+    stems: Option<PathBuf>,
+    /// Known words, one per line, for a grammar of utterances
+    #[arg(long, value_name = "FILE")]
+    words: Option<PathBuf>,
 }
 
 /// Runs the command.
@@ -63,11 +69,16 @@ pub fn run(args: &Args) -> Result<Answer> {
     };
     let options = Options { unit: args.unit, ..Options::default() };
     let source = Source::open(corpus, options, 0)?;
+    let strings = |path: &Option<PathBuf>| {
+        Ok::<_, anyhow::Error>(path.as_deref().map(Strings::read).transpose()?.flatten())
+    };
     let known = Known {
         vowels: args.vowels.clone(),
         stress: args.stress.clone(),
-        prefixes: args.prefixes.as_deref().map(Affixes::read).transpose()?.flatten(),
-        suffixes: args.suffixes.as_deref().map(Affixes::read).transpose()?.flatten(),
+        prefixes: strings(&args.prefixes)?,
+        suffixes: strings(&args.suffixes)?,
+        stems: strings(&args.stems)?,
+        words: strings(&args.words)?,
         are_found: false,
     };
     let mut notices = Vec::new();

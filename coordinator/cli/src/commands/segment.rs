@@ -12,7 +12,7 @@ use anyhow::{Result, anyhow};
 use basics::streams;
 use grammaton::data::corpus::sniff::Contents;
 use proto::log::Form;
-use segment::model::{AUTO, model};
+use segment::model::{AUTO, Known, model};
 use segment::text::Text;
 use training::input::format::Ambiguous;
 use training::progress::Progress;
@@ -41,6 +41,9 @@ pub struct Args {
     /// Symbols that mark stress, with spaces between them, for a grammar with stress [default: ˈ ˌ]
     #[arg(long, value_name = "SYMBOLS", default_value = "", hide_default_value = true)]
     stress: String,
+    /// File of known words, one per line
+    #[arg(long, value_name = "FILE")]
+    words: Option<PathBuf>,
     /// Format and cleaning of the text
     #[command(flatten)]
     reading: ReadingOptions,
@@ -57,7 +60,8 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
         return Ok(answer);
     }
     let mut progress = Progress::new(args.sampling.style(log));
-    let mut model = model(&text, &args.grammar, &args.vowels, &args.sampling.sampling(), &mut progress)?;
+    let known = Known { vowels: &args.vowels, words: args.words.as_deref() };
+    let mut model = model(&text, &args.grammar, known, &args.sampling.sampling(), &mut progress)?;
     if !args.stress.trim().is_empty() {
         model.keys.push(("stress", args.stress.trim().to_owned()));
     }

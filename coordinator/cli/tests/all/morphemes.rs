@@ -98,10 +98,7 @@ fn wrong_affixes_are_refused_in_a_line() {
         &["morphemes", &words, "--prefixes", &at(&dir, "other.txt")],
         &["no affix of symbols of the corpus"],
     );
-    refused(
-        &["morphemes", &words, "--suffixes", &at(&dir, "none.txt")],
-        &["none.txt: cannot read the affixes"],
-    );
+    refused(&["morphemes", &words, "--suffixes", &at(&dir, "none.txt")], &["none.txt: cannot read the list"]);
     refused(
         &["morphemes", &words, "--suffixes", &at(&dir, "latin1.txt")],
         &["latin1.txt:2: byte 2 is not UTF-8"],

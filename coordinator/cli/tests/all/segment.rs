@@ -399,3 +399,53 @@ fn gold_may_be_a_file_of_its_own() {
         refused(&["segment", &at(&dir, text), "--grammar", "unigram", "-q", "--gold", &gold], &parts);
     }
 }
+
+#[test]
+fn known_words_and_stems_are_rules_beside_what_is_learned() {
+    // Utterances of four words, each of which is a part of another or begins like it.
+    let words = ["ab", "abca", "cab", "bcb"];
+    let utterance =
+        |n: usize| (0..3).map(|at| words[(n * 5 + at * n + at * at) % 4]).collect::<Vec<_>>().join(" ");
+    let text: String = (1..60).map(|n| utterance(n) + "\n").collect();
+    let dir = folder(&[
+        ("text.txt", text.as_bytes()),
+        ("words.txt", b"ab\t31\nabca\t3\n\ncab\nbcb\nxyz\n"),
+        ("other.txt", b"xyz\n"),
+        ("stems.txt", b"abca-\n"),
+    ]);
+    let [text, known, other, stems] =
+        ["text.txt", "words.txt", "other.txt", "stems.txt"].map(|name| at(&dir, name));
+    let f1 = |more: &[&str], out: &str| {
+        let out = at(&dir, out);
+        let run = ["segment", &text, "--grammar", "unigram", "--chains", "1", "--sweeps", "4", "--out", &out];
+        let done = grammaton(&[&run[..], more].concat()).success();
+        let summary: serde_json::Value =
+            serde_json::from_str(&fs::read_to_string(format!("{out}/summary.json")).unwrap()).unwrap();
+        let errors = String::from_utf8(done.get_output().stderr.clone()).unwrap();
+        (summary["scores"]["mbr-vote"]["token_f1"].as_f64().unwrap(), errors)
+    };
+    let ((with, errors), (without, _)) = (f1(&["--words", &known], "with"), f1(&[], "without"));
+    assert!(with > 0.9 && with > without, "{with} {without}");
+    for notice in [
+        "the counts of 2 words are not read",
+        "left out 1 of 5 words, which have symbols that the corpus lacks",
+    ] {
+        assert!(errors.contains(&format!("{known}: {notice}")), "{errors}");
+    }
+    let grammar = fs::read_to_string(at(&dir, "with/model/grammar.txt")).unwrap();
+    assert!(grammar.lines().any(|rule| rule.ends_with("Word --> a b c a")), "{grammar}");
+    // The job has them in a file of its own, and gives the same result.
+    fs::remove_file(&known).unwrap();
+    grammaton(&["train", &at(&dir, "with/job.toml"), "--out", &at(&dir, "again"), "-q"]).success();
+    let read = |name: &str| fs::read_to_string(at(&dir, name)).unwrap();
+    assert_eq!(read("with/segmentation.mbr-vote.txt"), read("again/segmentation.mbr-vote.txt"));
+    refused(
+        &["segment", &text, "-q", "--grammar", "unigram", "--words", &other],
+        &[&other, "no word of symbols of the corpus"],
+    );
+    let morphemes = ["morphemes", &text, "--chains", "1", "--sweeps", "2", "--stems", &stems, "--out"];
+    let done = grammaton(&[&morphemes[..], &[&at(&dir, "morphemes")]].concat()).success();
+    let errors = String::from_utf8(done.get_output().stderr.clone()).unwrap();
+    assert!(errors.contains("the hyphens at the edge of 1 stems were left out"), "{errors}");
+    assert!(read("morphemes/model/grammar.txt").lines().any(|rule| rule.ends_with("Stem --> a b c a")));
+}

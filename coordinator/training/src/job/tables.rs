@@ -38,6 +38,10 @@ const MORPHEMES: Need = Need {
     text: "a `grammar` of morphemes, such as `auto:morph1`",
     holds: |job, _| job.has_grammar(Auto::has_affixes),
 };
+const UTTERANCES: Need = Need {
+    text: "a `grammar` of utterances, such as `auto:unigram`",
+    holds: |job, _| job.has_grammar(|grammar| !grammar.has_affixes()),
+};
 const SHARE: Need = Need {
     text: "`corpus.held_out_share` above 0, and no `corpus.held_out`",
     holds: |job, _| job.is_split(),
@@ -79,6 +83,12 @@ table! {
 
     /// File of known suffixes, likewise.
     suffixes: PathBuf = PathBuf::new(), Rules::read_by(SENTENCES).file_unless(|_| false).with(MORPHEMES);
+
+    /// File of known stems, one per line, which a grammar of morphemes gets as rules beside what it learns.
+    stems: PathBuf = PathBuf::new(), Rules::read_by(SENTENCES).file_unless(|_| false).with(MORPHEMES);
+
+    /// File of known words, one per line, which a grammar of utterances gets as rules beside what it learns.
+    words: PathBuf = PathBuf::new(), Rules::read_by(SENTENCES).file_unless(|_| false).with(UTTERANCES);
 
     /// Number of prefixes and of suffixes, the most used ones of a first run with `auto:morph15`, that the run knows (a *cascade*; Eskander, Rambow
     /// & Yang 2016); 0: no first run. The first run has the same settings.

@@ -1,7 +1,7 @@
 //! Grammars made from a corpus file.
 //!
 //! In: a member of the family (`shared/src/grammar/auto.rs`), the corpus, and what is known of the language, if anything. Out: the grammar
-//! with its segments, and notices of the vowels that were found and of affixes that were left out.
+//! with its segments, and notices of the vowels that were found and of known strings that were left out.
 
 use std::path::Path;
 
@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use grammaton::data::corpus::clean;
 use grammaton::data::vowels::Sentences;
 use grammaton::grammar::auto::{Alphabet, Auto, AutoGrammar, auto};
+use rustc_hash::FxHashMap;
 
 use super::text::Source;
 use crate::input;
@@ -22,50 +23,116 @@ pub struct Known {
     /// Symbols that mark stress, with spaces between them.
     pub stress: String,
     /// Prefixes; `None`: none are known.
-    pub prefixes: Option<Affixes>,
+    pub prefixes: Option<Strings>,
     /// Suffixes, likewise.
-    pub suffixes: Option<Affixes>,
+    pub suffixes: Option<Strings>,
+    /// Stems, likewise.
+    pub stems: Option<Strings>,
+    /// Words, likewise, of a grammar of utterances.
+    pub words: Option<Strings>,
     /// Whether a first run found these affixes.
     pub are_found: bool,
 }
 
-/// Known affixes of one kind.
+/// Known strings of one kind.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Affixes {
+pub struct Strings {
     /// Their source, for messages.
     source: String,
-    /// Each as the corpus is written.
-    affixes: Vec<String>,
+    /// Each as the corpus is written, perhaps with its count.
+    lines: Vec<String>,
 }
 
 impl Known {
-    /// What a job knows; affixes are read from its files, or were found by its first run.
+    /// What a job knows; strings are read from its files, or were found by its first run.
     pub fn of(job: &Job) -> Result<Known> {
-        let ModelTable { vowels, stress, prefixes, suffixes, .. } = &job.model;
+        let ModelTable { vowels, stress, prefixes, suffixes, stems, words, .. } = &job.model;
         let known = |path: &Path, found: &[String]| match found {
-            [] => Affixes::read(path),
-            _ => Ok(Some(Affixes { source: "the first run".to_owned(), affixes: found.to_vec() })),
+            [] => Strings::read(path),
+            _ => Ok(Some(Strings { source: "the first run".to_owned(), lines: found.to_vec() })),
         };
         Ok(Known {
             vowels: vowels.clone(),
             stress: stress.clone(),
             prefixes: known(prefixes, &job.found.prefixes)?,
             suffixes: known(suffixes, &job.found.suffixes)?,
+            stems: Strings::read(stems)?,
+            words: Strings::read(words)?,
             are_found: job.model.cascade > 0,
         })
     }
 }
 
-impl Affixes {
+impl Strings {
     /// Those of the file at `path`, one per line; `None` if the path is empty.
-    pub fn read(path: &Path) -> Result<Option<Affixes>> {
+    pub fn read(path: &Path) -> Result<Option<Strings>> {
         if path.as_os_str().is_empty() {
             return Ok(None);
         }
         let source = path.display().to_string();
-        let text = input::text(path, &source, "affixes")?;
-        let affixes = text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
-        Ok(Some(Affixes { source, affixes }))
+        let text = input::text(path, &source, "list")?;
+        let lines = text.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
+        Ok(Some(Strings { source, lines }))
+    }
+
+    /// As indices of symbols of a corpus; `one` and `all` name them. Those with other symbols occur nowhere, and are left out.
+    fn in_symbols(
+        &self,
+        source: &Source,
+        [one, all]: [&str; 2],
+        notices: &mut Vec<String>,
+    ) -> Result<Vec<Vec<usize>>> {
+        let Strings { source: name, lines } = self;
+        let symbols = &source.end.symbols;
+        let numbers: FxHashMap<&str, usize> = symbols.iter().map(String::as_str).zip(0..).collect();
+        let options = source.options();
+        let (unit, digraphs) = (options.effective_unit(), options.cleaning.digraphs());
+        let in_symbols = |line: &str| -> Option<Vec<usize>> {
+            let mut found = Some(Vec::new());
+            for word in options.cleaning.line(line, unit).split_whitespace() {
+                clean::symbols(word, unit, &digraphs, |symbol| {
+                    found = found.take().zip(numbers.get(symbol)).map(|(mut found, &symbol)| {
+                        found.push(symbol);
+                        found
+                    });
+                });
+            }
+            found.filter(|found| !found.is_empty())
+        };
+        // A number behind a tab is a count, unless the corpus has it. A hyphen at the edge shows where an affix joins, unless words of the corpus have it.
+        let (mut n_counts, mut n_hyphens) = (0, 0);
+        let mut read = |line: &String| {
+            let counted = line.split_once('\t').filter(|(_, count)| count.trim().parse::<f64>().is_ok());
+            let counted = counted.map(|(string, _)| string).filter(|_| in_symbols(line).is_none());
+            n_counts += usize::from(counted.is_some());
+            let string = counted.unwrap_or(line).trim();
+            in_symbols(string).or_else(|| {
+                let bare = string.trim_matches(HYPHENS);
+                let found =
+                    Some(bare).filter(|bare| !bare.is_empty() && *bare != string).and_then(in_symbols);
+                n_hyphens += usize::from(found.is_some());
+                found
+            })
+        };
+        let strings: Vec<Vec<usize>> = lines.iter().filter_map(&mut read).collect();
+        ensure!(
+            !strings.is_empty(),
+            "{name}: no {one} of symbols of the corpus; write one per line, as the corpus is written"
+        );
+        if n_counts > 0 {
+            notices.push(format!("{name}: the counts of {n_counts} {all} are not read"));
+        }
+        if n_hyphens > 0 {
+            notices.push(format!("{name}: the hyphens at the edge of {n_hyphens} {all} were left out"));
+        }
+        if strings.len() < lines.len() {
+            let n = lines.len() - strings.len();
+            notices.push(format!(
+                "{name}: left out {n} of {} {all}, which have symbols that the corpus lacks",
+                lines.len()
+            ));
+        }
+        Ok(strings)
     }
 }
 
@@ -96,17 +163,23 @@ pub fn auto_grammar(
     } else {
         given(symbols, &known.vowels)?
     };
-    let (mut prefixes, mut suffixes) = (Vec::new(), Vec::new());
-    if kind.has_affixes() {
-        prefixes = affixes(&known.prefixes, source, notices)?;
-        suffixes = affixes(&known.suffixes, source, notices)?;
-    }
+    let mut strings = |known: &Option<Strings>, names: [&str; 2], is_read: bool| {
+        let known = known.as_ref().filter(|_| is_read);
+        known.map_or(Ok(Vec::new()), |known| known.in_symbols(source, names, notices))
+    };
+    let of_morphemes = kind.has_affixes();
+    let [prefixes, suffixes] =
+        [&known.prefixes, &known.suffixes].map(|known| strings(known, ["affix", "affixes"], of_morphemes));
+    let stems = strings(&known.stems, ["stem", "stems"], of_morphemes)?;
+    let words = strings(&known.words, ["word", "words"], !of_morphemes)?;
     let of = Alphabet {
         symbols,
         vowels: &vowels,
         stress_marks: &stress_marks,
-        prefixes: &prefixes,
-        suffixes: &suffixes,
+        prefixes: &prefixes?,
+        suffixes: &suffixes?,
+        stems: &stems,
+        words: &words,
         adapt_affixes: known.are_found,
     };
     auto(kind, &of).context("cannot make a grammar for the corpus")
@@ -160,49 +233,3 @@ const NAMED: usize = 60;
 
 /// Hyphen-minus, hyphen, non-breaking hyphen, en dash, and the signs that stand for one in lists of affixes.
 const HYPHENS: [char; 6] = ['-', '‐', '‑', '–', '+', '~'];
-
-/// Affixes as indices of symbols. Those with other symbols occur nowhere, and are left out.
-fn affixes(known: &Option<Affixes>, source: &Source, notices: &mut Vec<String>) -> Result<Vec<Vec<usize>>> {
-    let Some(Affixes { source: name, affixes: lines }) = known else { return Ok(Vec::new()) };
-    let position = |symbol: &str| source.end.symbols.iter().position(|known| known == symbol);
-    let options = source.options();
-    let (unit, digraphs) = (options.effective_unit(), options.cleaning.digraphs());
-    let symbols = |line: &str| -> Option<Vec<usize>> {
-        let mut found = Some(Vec::new());
-        for word in options.cleaning.line(line, unit).split_whitespace() {
-            clean::symbols(word, unit, &digraphs, |symbol| {
-                found = found.take().zip(position(symbol)).map(|(mut found, symbol)| {
-                    found.push(symbol);
-                    found
-                });
-            });
-        }
-        found
-    };
-    // A hyphen at the edge shows where the affix joins, unless words of the corpus have it.
-    let mut n_hyphens = 0;
-    let mut affix = |line: &String| {
-        symbols(line).or_else(|| {
-            let bare = line.trim().trim_matches(HYPHENS);
-            let found = Some(bare).filter(|bare| !bare.is_empty() && *bare != line.trim()).and_then(symbols);
-            n_hyphens += usize::from(found.is_some());
-            found
-        })
-    };
-    let affixes: Vec<Vec<usize>> = lines.iter().filter_map(&mut affix).collect();
-    ensure!(
-        !affixes.is_empty(),
-        "{name}: no affix of symbols of the corpus; write one per line, as the corpus is written"
-    );
-    if n_hyphens > 0 {
-        notices.push(format!("{name}: the hyphens at the edge of {n_hyphens} affixes were left out"));
-    }
-    if affixes.len() < lines.len() {
-        let n = lines.len() - affixes.len();
-        notices.push(format!(
-            "{name}: left out {n} of {} affixes, which have symbols that the corpus lacks",
-            lines.len()
-        ));
-    }
-    Ok(affixes)
-}

@@ -123,7 +123,10 @@ fn probe(
         }
         "model.vowels" => (&["model.grammar=auto:colloc-syllable"], &["\"a b\"", "\"c\""]),
         "model.stress" => (&["model.grammar=auto:colloc-syllable-stress"], &["\"a\"", "\"b c\""]),
-        "model.prefixes" | "model.suffixes" => (&["model.grammar=auto:morph1"], &["\"affixes.txt\""]),
+        "model.words" => (&["model.grammar=auto:unigram"], &["\"affixes.txt\""]),
+        "model.prefixes" | "model.suffixes" | "model.stems" => {
+            (&["model.grammar=auto:morph1"], &["\"affixes.txt\""])
+        }
         "corpus.format" => (&[], &["\"tokens\""]),
         "corpus.unit" => (&[], &["\"token\""]),
         "corpus.layout" => (&[], &["\"hex\""]),
@@ -345,7 +348,7 @@ fn a_key_is_refused_where_it_is_not_read() {
             let value = match (key.name, others) {
                 (
                     "gold" | "annotated" | "boundary_mark" | "joined_mark" | "held_out" | "start_from"
-                    | "prefixes" | "suffixes",
+                    | "prefixes" | "suffixes" | "stems" | "words",
                     _,
                 ) => "\"x\"",
                 ("max_string", _) => "2",
