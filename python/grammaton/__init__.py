@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._lib import GrammarError, Stopped, __version__
 from .model import Model, Parse
-from .result import Result
+from .result import Result, suggest
 from .run import Run, dependencies, morphemes, segment, train
 from .trees import Dependencies, Tree
 
@@ -37,6 +37,7 @@ __all__ = [
     "dependencies",
     "morphemes",
     "segment",
+    "suggest",
     "train",
 ]
 

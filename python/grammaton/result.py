@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from . import _lib
 from .model import Model
 from .trees import Dependencies, Tree, read_conllu
 
@@ -197,6 +198,19 @@ class Segmentation(Result):
         super().__init__(dir, _keep=_keep)
         #: Each line of the text, with spaces between words (with `unit="token"`: `|`).
         self.segmented = segmented
+
+
+def suggest(results: Result | str | os.PathLike[str], n: int = 50) -> list[str]:
+    """The at most `n` lines of a result whose annotation would teach most, as they are segmented: a list to correct, and to give back as `annotated`.
+
+    `results` is a result or its folder, of a sampler or with annotated lines; `ValueError` of others.
+
+    >>> from grammaton import segment
+    >>> found = segment(["thedog", "adog", "thecat", "acat"], grammar="unigram", chains=2, sweeps=4)
+    >>> len(suggest(found, 1)) <= 1
+    True
+    """
+    return _lib.suggest(results.dir if isinstance(results, Result) else results, n)
 
 
 def _flat(fields: dict[str, Any], prefix: str = "") -> dict[str, Any]:

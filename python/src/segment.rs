@@ -15,6 +15,7 @@ use segment::morphemes;
 use segment::sampling::Sampling;
 use segment::text::Text;
 use training::events::All;
+use training::segmented::Segmented;
 
 use crate::arguments::count;
 use crate::error::exception;
@@ -127,6 +128,19 @@ pub fn dependencies_job(
     interruptible(py, move || {
         let parsing = Parsing::read(&file, options)?;
         Ok((parsing.write_job(&dir)?, parsing.notices))
+    })
+}
+
+/// The `n` lines of the results in the folder `dir` whose annotation would teach most.
+#[pyfunction]
+pub fn suggest(py: Python<'_>, dir: PathBuf, n: i64) -> PyResult<Vec<String>> {
+    let n = count("n", Some(n), 1..=u32::MAX)?.unwrap_or_default() as usize;
+    interruptible(py, move || {
+        let text = Segmented::read(&dir)?;
+        Ok(training::suggest::suggest(&text, n)
+            .into_iter()
+            .map(|at| text.line(&text.sentences[at]))
+            .collect())
     })
 }
 

@@ -26,6 +26,7 @@ pub mod segment;
 pub mod serve;
 pub mod status;
 pub mod submit;
+pub mod suggest;
 pub mod token;
 pub mod train;
 pub mod treebank;

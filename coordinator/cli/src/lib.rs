@@ -18,8 +18,8 @@ use proto::log::{self, Form};
 
 use crate::commands::{
     Answer, bench, cancel, check, completions, dependencies, eval, fetch, grammars, inspect, job_process,
-    jobs, keys, logs, man, morphemes, new, parse, plan, run, sample, segment, serve, status, submit, token,
-    train, treebank, up, workers,
+    jobs, keys, logs, man, morphemes, new, parse, plan, run, sample, segment, serve, status, submit, suggest,
+    token, train, treebank, up, workers,
 };
 
 /// Train probabilistic grammars, on one machine or on a cluster.
@@ -82,6 +82,8 @@ enum Command {
     Sample(sample::Args),
     /// Extract a grammar from a treebank, to train from its trees
     Treebank(treebank::Args),
+    /// Print the lines of a result whose annotation would teach most
+    Suggest(suggest::Args),
     /// Show the learned parameters of a model
     Inspect(inspect::Args),
     /// List the grammars that are made from a corpus, or print one as a file
@@ -172,6 +174,7 @@ fn answer(args: Vec<OsString>) -> ExitCode {
         Command::Eval(args) => eval::run(&args),
         Command::Sample(args) => sample::run(&args),
         Command::Treebank(args) => treebank::run(&args),
+        Command::Suggest(args) => suggest::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Grammars(args) => grammars::run(&args),
         Command::Keys(args) => keys::run(&args),

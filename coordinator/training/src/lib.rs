@@ -5,7 +5,8 @@
 //! - *in*: [`job`] (the job file), [`input`] (its corpora and grammars);
 //! - *training*: [`model`] (the model file), [`inspection`] (of a trained model), [`metrics`] and [`outcome`] (metrics of rounds, and
 //!   results), [`baselines`] (scores below those of trivial analyses), [`snapshot`] (learned parameters for display), [`events`] (events of a run, and their readers), [`time_left`] (an estimate), [`train`], [`choice`] (of grammars, without gold), [`row`], [`lexicon`] and [`boundary`] (tables of results);
-//! - *out*: [`progress`] and [`report`] (terminal and HTML), [`output`] (the folder of results), [`run`] (a job from its file to its results).
+//! - *out*: [`progress`] and [`report`] (terminal and HTML), [`output`] (the folder of results), [`run`] (a job from its file to its results);
+//! - *back in*: [`segmented`] (a result that is read again), [`suggest`] (the lines to annotate).
 
 pub mod job;
 
@@ -46,6 +47,10 @@ pub mod report;
 pub mod output;
 
 pub mod run;
+
+pub mod segmented;
+
+pub mod suggest;
 
 #[cfg(any(test, feature = "fixture"))]
 pub mod fixture;

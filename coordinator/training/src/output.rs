@@ -23,18 +23,28 @@ use crate::outcome::{FleetUse, Outcome};
 use crate::report::{self, Report};
 use crate::train::spill;
 
-const SUMMARY: &str = "summary.json";
+/// The file that is written last.
+pub const SUMMARY: &str = "summary.json";
 const METRICS: &str = "metrics.jsonl";
-const JOB: &str = "job.toml";
+/// The job with all values.
+pub const JOB: &str = "job.toml";
 const PARSES: &str = "parses.txt";
 const REPORT: &str = "report.html";
 const LEXICON: &str = "lexicon.tsv";
-const BOUNDARIES: &str = "boundaries.tsv";
+/// Probabilities of boundaries ([`crate::boundary`]).
+pub const BOUNDARIES: &str = "boundaries.tsv";
 /// The last decisions of the scheduler, where a batch failed.
 const FAILURE: &str = "failure.log";
 const MODEL: [&str; 3] = ["model/model.bin", "model/grammar.txt", "model/sticks.tsv"];
 
-fn segmentation(decoder: &str) -> String {
+/// Names of the decoders whose output is a segmentation.
+pub fn decoders() -> impl Iterator<Item = &'static str> {
+    let of_models = [Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree].map(decoder_name);
+    of_models.into_iter().chain([SAMPLE_AVERAGE, MAXIMUM_MARGINAL, MBR_VOTE, CRF])
+}
+
+/// File of a segmentation.
+pub fn segmentation(decoder: &str) -> String {
     format!("segmentation.{decoder}.txt")
 }
 
@@ -86,10 +96,8 @@ impl Output {
     /// Removes the files of an earlier run. Writes the job, unless that would replace the file that it was read from, and the
     /// `earlier` rounds of a job that resumes from a checkpoint.
     pub fn begin(&mut self, job: &Job, job_file: &Path, earlier: &[RoundMetrics]) -> Result<()> {
-        let decoders = [Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree].map(decoder_name);
-        let decoders = decoders.into_iter().chain([SAMPLE_AVERAGE, MAXIMUM_MARGINAL, MBR_VOTE, CRF]);
         let decoders: Vec<String> =
-            decoders.flat_map(|decoder| [segmentation(decoder), table(decoder)]).collect();
+            decoders().flat_map(|decoder| [segmentation(decoder), table(decoder)]).collect();
         let arcs = [Decoder::Viterbi, Decoder::MbrArcs].map(|decoder| arcs(decoder_name(decoder)));
         let by_decoder = decoders.iter().chain(&arcs).map(String::as_str);
         let old =

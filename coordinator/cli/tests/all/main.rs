@@ -17,3 +17,4 @@ mod new;
 mod readme;
 mod resealed;
 mod segment;
+mod suggest;
