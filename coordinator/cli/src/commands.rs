@@ -1,6 +1,7 @@
 //! The commands. Every command has its arguments and a function `run`, which returns whether the answer was positive. [`remote`]
 //! connects to a service.
 
+pub mod annotate;
 pub mod bench;
 pub mod cancel;
 pub mod check;

@@ -17,9 +17,9 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use proto::log::{self, Form};
 
 use crate::commands::{
-    Answer, bench, cancel, check, completions, dependencies, eval, fetch, grammars, inspect, job_process,
-    jobs, keys, logs, man, morphemes, new, parse, plan, run, sample, segment, serve, status, submit, suggest,
-    token, train, treebank, up, workers,
+    Answer, annotate, bench, cancel, check, completions, dependencies, eval, fetch, grammars, inspect,
+    job_process, jobs, keys, logs, man, morphemes, new, parse, plan, run, sample, segment, serve, status,
+    submit, suggest, token, train, treebank, up, workers,
 };
 
 /// Train probabilistic grammars, on one machine or on a cluster.
@@ -84,6 +84,8 @@ enum Command {
     Treebank(treebank::Args),
     /// Print the lines of a result whose annotation would teach most
     Suggest(suggest::Args),
+    /// Annotate the lines of a result in a browser, and see what is learned from them
+    Annotate(annotate::Args),
     /// Show the learned parameters of a model
     Inspect(inspect::Args),
     /// List the grammars that are made from a corpus, or print one as a file
@@ -175,6 +177,7 @@ fn answer(args: Vec<OsString>) -> ExitCode {
         Command::Sample(args) => sample::run(&args),
         Command::Treebank(args) => treebank::run(&args),
         Command::Suggest(args) => suggest::run(&args),
+        Command::Annotate(args) => annotate::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Grammars(args) => grammars::run(&args),
         Command::Keys(args) => keys::run(&args),

@@ -17,7 +17,8 @@ use grammaton::data::corpus::{Corpus, Options, Unit, write_line};
 use rustc_hash::{FxHashMap, FxHashSet};
 use training::input;
 use training::input::format::{self, OpenText};
-use training::input::segmented_file::{self, PositionMarks, Resolved, SegmentedFile};
+use training::input::segmented_file::{self, Resolved, SegmentedFile};
+use training::job::PositionMarks;
 use training::metrics::{CRF, MBR_VOTE};
 
 use crate::effort::work;

@@ -19,6 +19,7 @@
 //! what ends one job (a panic, a poisonous sentence, a corpus that cannot be read) ends no other; no lock is held while storage works.
 
 pub mod acceptance;
+pub mod annotate;
 pub mod audit;
 mod controller;
 mod deletion;

@@ -55,6 +55,8 @@ use crate::queue::Refusal;
 use crate::record::{JobId, View};
 use crate::{Problem, Service};
 
+pub(crate) use self::auth::{headers, is_ours, names_this_machine};
+
 use self::auth::Auth;
 use self::events::{Events, Part, Topic};
 use self::frame::{Frame, Tab};

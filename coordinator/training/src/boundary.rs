@@ -44,6 +44,50 @@ impl FromStr for Boundary {
     }
 }
 
+/// A position with what the models found there, before anything was learned from annotated lines.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct BoundaryRow {
+    /// The position.
+    pub boundary: Boundary,
+    /// Share of a boundary by the models.
+    pub share: f64,
+    /// Whether the models' segmentation has one.
+    pub is_found: bool,
+}
+
+impl BoundaryRow {
+    /// Names of the columns, where something was learned.
+    pub const HEADER: &'static str = "line\tposition\tprobability\tboundary\tshare\tvote";
+
+    /// A share as the table has it, with four decimals.
+    pub fn rounded(share: f64) -> f64 {
+        format!("{share:.4}").parse().expect("a number that was just written")
+    }
+}
+
+impl fmt::Display for BoundaryRow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let BoundaryRow { boundary, share, is_found } = self;
+        write!(f, "{boundary}\t{share:.4}\t{}", if *is_found { "yes" } else { "no" })
+    }
+}
+
+impl FromStr for BoundaryRow {
+    type Err = Error;
+
+    /// Reads a row. Where nothing was learned, the models' share is the probability.
+    fn from_str(row: &str) -> Result<BoundaryRow> {
+        let boundary: Boundary = row.parse()?;
+        let mut more = row.split('\t').skip(4);
+        let Some(share) = more.next() else {
+            return Ok(BoundaryRow { boundary, share: boundary.probability, is_found: boundary.is_chosen });
+        };
+        let share = share.parse()?;
+        ensure!((0.0..=1.0).contains(&share), "expected a share, found {share}");
+        Ok(BoundaryRow { boundary, share, is_found: more.next().context("expected six columns")? == "yes" })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -53,6 +97,15 @@ mod tests {
         let row = Boundary { line: 3, position: 2, probability: 2.0 / 3.0, is_chosen: true };
         assert_eq!(row.to_string(), "3\t2\t0.6667\tyes");
         assert_eq!(Boundary::HEADER.split('\t').count(), 4);
+        let learned = BoundaryRow {
+            boundary: Boundary { probability: 0.25, ..row },
+            share: BoundaryRow::rounded(1.0 / 3.0),
+            is_found: false,
+        };
+        assert_eq!(learned.to_string(), "3\t2\t0.2500\tyes\t0.3333\tno");
+        assert_eq!(learned.to_string().parse::<BoundaryRow>().unwrap(), learned);
+        let plain: BoundaryRow = "3\t2\t0.6667\tyes".parse().unwrap();
+        assert!(plain.share == 0.6667 && plain.is_found);
         let read: Boundary = row.to_string().parse().unwrap();
         assert_eq!(read, Boundary { probability: 0.6667, ..row });
         assert!(

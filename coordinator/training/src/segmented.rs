@@ -7,28 +7,46 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use grammaton::data::corpus::{Cleaning, Corpus, Format, Layout, Options};
+use grammaton::models::crf::Evidence;
 use rustc_hash::FxHashMap;
 
-use crate::boundary::Boundary;
+use crate::boundary::{Boundary, BoundaryRow};
 use crate::input;
 use crate::job::Job;
 use crate::metrics::recommended;
 use crate::output::{self, JOB, SUMMARY};
 
 /// The text of a folder of results.
+#[derive(Clone)]
 pub struct Segmented {
+    /// How segmented lines of it are read.
+    pub options: Options,
     /// The text as it is segmented: its gold is the printed segmentation.
     pub corpus: Corpus,
     /// The sentences that have boundaries to be unsure of, in the order of the text.
     pub sentences: Vec<Sentence>,
+    /// The first position in the corpus of each distinct sentence.
+    first: FxHashMap<Vec<u32>, usize>,
 }
 
 /// A sentence of two symbols or more that was trained on.
+#[derive(Clone, Default)]
 pub struct Sentence {
     /// Its position in the corpus.
     pub at: usize,
     /// The probability of a boundary at each position between symbols.
     pub probabilities: Vec<f64>,
+    /// What the models found before anything was learned from annotated lines: the share of each boundary.
+    pub shares: Vec<f64>,
+    /// Likewise the ends of the segments, ascending, the last one the length of the sentence.
+    pub ends: Vec<u32>,
+}
+
+impl Sentence {
+    /// What the models found in this sentence of these symbols.
+    pub fn evidence<'a>(&'a self, symbols: &'a [u32]) -> Evidence<'a> {
+        Evidence { symbols, shares: &self.shares, ends: &self.ends }
+    }
 }
 
 impl Segmented {
@@ -50,36 +68,87 @@ impl Segmented {
             output::BOUNDARIES
         );
         let job = Job::load(&dir.join(JOB), &[])?;
-        let corpus = printed(dir, &job)?;
+        let (options, corpus) = printed(dir, &job)?;
         let text = input::text(&boundaries, &boundaries.display().to_string(), "boundaries")?;
         let mut by_line = by_line(&text).with_context(|| boundaries.display().to_string())?;
         let mut sentences = Vec::new();
         for (at, line) in corpus.lines.iter().enumerate() {
-            let Some(probabilities) = by_line.remove(line) else { continue };
+            let Some(rows) = by_line.remove(line) else { continue };
+            let n = corpus.sentences[at].len();
             ensure!(
-                probabilities.len() + 1 == corpus.sentences[at].len(),
+                rows.len() + 1 == n,
                 "{}: line {line} of the text has {} symbols, and {} positions here; train once more",
                 boundaries.display(),
-                corpus.sentences[at].len(),
-                probabilities.len()
+                n,
+                rows.len()
             );
-            sentences.push(Sentence { at, probabilities });
+            let ends = rows.iter().filter(|row| row.is_found).map(|row| row.boundary.position);
+            sentences.push(Sentence {
+                at,
+                ends: ends.chain([n as u32]).collect(),
+                probabilities: rows.iter().map(|row| row.boundary.probability).collect(),
+                shares: rows.iter().map(|row| row.share).collect(),
+            });
         }
         if let Some(line) = by_line.keys().min() {
             bail!("{}: line {line} is not in the text; train once more", boundaries.display());
         }
-        Ok(Segmented { corpus, sentences })
+        Ok(Segmented::new(options, corpus, sentences))
+    }
+
+    /// A text that is read by `options`, with the `sentences` that were trained on.
+    pub fn new(options: Options, corpus: Corpus, sentences: Vec<Sentence>) -> Segmented {
+        let mut first = FxHashMap::default();
+        for (at, symbols) in corpus.sentences.iter().enumerate().rev() {
+            first.insert(symbols.clone(), at);
+        }
+        Segmented { options, corpus, sentences, first }
+    }
+
+    /// The first position in the corpus of a sentence, if the text has it.
+    pub fn first(&self, symbols: &[u32]) -> Option<usize> {
+        self.first.get(symbols).copied()
+    }
+
+    /// The symbols of a sentence.
+    pub fn symbols(&self, sentence: &Sentence) -> &Vec<u32> {
+        &self.corpus.sentences[sentence.at]
+    }
+
+    /// All sentences that were trained on, those of one symbol too.
+    pub fn trained_on(&self) -> impl Iterator<Item = &[u32]> {
+        let mut listed = self.sentences.iter().map(|sentence| sentence.at).peekable();
+        let all = self.corpus.sentences.iter().enumerate();
+        all.filter(move |(at, symbols)| listed.next_if_eq(at).is_some() || symbols.len() == 1)
+            .map(|(_, symbols)| &symbols[..])
     }
 
     /// A sentence as it is segmented.
     pub fn line(&self, sentence: &Sentence) -> String {
-        let whole = || self.corpus.line(sentence.at, &[self.corpus.sentences[sentence.at].len() as u32]);
-        self.corpus.gold_line(sentence.at).unwrap_or_else(whole)
+        self.line_at(sentence.at)
+    }
+
+    fn line_at(&self, at: usize) -> String {
+        let whole = || self.corpus.line(at, &[self.corpus.sentences[at].len() as u32]);
+        self.corpus.gold_line(at).unwrap_or_else(whole)
+    }
+
+    /// The text as it is segmented, with its empty lines but for those at its end.
+    pub fn lines(&self) -> String {
+        let mut written = String::new();
+        let mut n = 1;
+        for (at, &line) in self.corpus.lines.iter().enumerate() {
+            (n..line).for_each(|_| written.push('\n'));
+            written += &self.line_at(at);
+            written.push('\n');
+            n = line + 1;
+        }
+        written
     }
 }
 
-/// The recommended segmentation in the folder `dir`.
-fn printed(dir: &Path, job: &Job) -> Result<Corpus> {
+/// How the recommended segmentation in the folder `dir` is read, and what it has.
+fn printed(dir: &Path, job: &Job) -> Result<(Options, Corpus)> {
     let decoders = output::decoders().filter(|decoder| dir.join(output::segmentation(decoder)).exists());
     let Some(decoder) = recommended(decoders) else {
         bail!(
@@ -95,23 +164,28 @@ fn printed(dir: &Path, job: &Job) -> Result<Corpus> {
         cleaning: Cleaning { digraphs: options.cleaning.digraphs, ..Cleaning::default() },
         ..options
     };
-    Ok(input::corpus(&dir.join(output::segmentation(decoder)), &options)?.0)
+    let (corpus, _) = input::corpus(&dir.join(output::segmentation(decoder)), &options)?;
+    Ok((options, corpus))
 }
 
-/// Probabilities by the number of the line.
-fn by_line(table: &str) -> Result<FxHashMap<u32, Vec<f64>>> {
-    let mut found: FxHashMap<u32, Vec<f64>> = FxHashMap::default();
+/// Rows by the number of the line.
+fn by_line(table: &str) -> Result<FxHashMap<u32, Vec<BoundaryRow>>> {
+    let mut found: FxHashMap<u32, Vec<BoundaryRow>> = FxHashMap::default();
     let mut rows = table.lines();
-    ensure!(rows.next() == Some(Boundary::HEADER), "line 1: expected the columns {:?}", Boundary::HEADER);
+    let header = rows.next().unwrap_or_default();
+    ensure!(
+        [Boundary::HEADER, BoundaryRow::HEADER].contains(&header),
+        "line 1: expected the columns {:?}, found {header:?}",
+        Boundary::HEADER
+    );
     for (row, n) in rows.zip(2..) {
-        let boundary: Boundary = row.parse().with_context(|| format!("line {n}: {row:?}"))?;
-        let probabilities = found.entry(boundary.line).or_default();
-        probabilities.push(boundary.probability);
+        let row: BoundaryRow = row.parse().with_context(|| format!("line {n}: {row:?}"))?;
+        let (position, of_line) = (row.boundary.position, found.entry(row.boundary.line).or_default());
+        of_line.push(row);
         ensure!(
-            boundary.position as usize == probabilities.len(),
-            "line {n}: expected position {}, found {}; positions of a line ascend from 1",
-            probabilities.len(),
-            boundary.position
+            position as usize == of_line.len(),
+            "line {n}: expected position {}, found {position}; positions of a line ascend from 1",
+            of_line.len()
         );
     }
     Ok(found)

@@ -146,7 +146,7 @@ mod tests {
                 .map(|positions| {
                     let symbols: Vec<u32> = positions.iter().map(|(symbol, _)| *symbol).chain([0]).collect();
                     let probabilities = positions.iter().map(|(_, p)| f64::from(*p) / 4.0).collect();
-                    unsure(&symbols, &Sentence { at: 0, probabilities })
+                    unsure(&symbols, &Sentence { probabilities, ..Sentence::default() })
                 })
                 .collect();
             let found = chosen(&sentences, n);

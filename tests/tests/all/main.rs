@@ -29,6 +29,7 @@ mod kills;
 mod launch;
 mod liars;
 
+mod annotate;
 mod load;
 mod page;
 mod plan;

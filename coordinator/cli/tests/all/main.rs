@@ -1,5 +1,6 @@
 //! Tests of the program `grammaton` alone. All files are modules of one binary.
 
+mod annotate;
 mod annotated;
 mod bad_input;
 mod check;

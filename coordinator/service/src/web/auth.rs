@@ -258,7 +258,7 @@ fn number(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Whether the browser confirms that a page of this service sent the request.
-fn is_ours(headers: &HeaderMap) -> bool {
+pub fn is_ours(headers: &HeaderMap) -> bool {
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default());
     match (text("sec-fetch-site"), text("origin")) {
         (Some(site), _) => site == "same-origin",
@@ -271,7 +271,7 @@ fn is_ours(headers: &HeaderMap) -> bool {
 }
 
 /// Whether the `Host` header names this machine.
-fn names_this_machine(headers: &HeaderMap) -> bool {
+pub fn names_this_machine(headers: &HeaderMap) -> bool {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,

@@ -20,8 +20,8 @@ use grammaton::table;
 use grammaton::work::shard::{DEFAULT_SHARD_SYMBOLS, MAX_SHARD_SYMBOLS};
 use serde::{Deserialize, Serialize};
 
+use super::position_marks::PositionMarks;
 use super::source::GrammarSource;
-use crate::input::segmented_file::PositionMarks;
 
 const VOTERS: Need = Need { text: "`voters`, or `grammar = \"auto\"`", holds: |job, _| job.has_voters() };
 const SYLLABLES: Need = Need {

@@ -10,6 +10,7 @@ use grammaton::models::crf::{Crf, Evidence, Known, Reading};
 use super::gold::Annotated;
 use super::posterior::{Posterior, Probabilities};
 use super::text::Text;
+use crate::boundary::BoundaryRow;
 
 /// A sentence as the models find it: its symbols, shares of the boundaries, ends of the segments.
 type Found = (Vec<u32>, Vec<f64>, Vec<u32>);
@@ -18,7 +19,10 @@ type Found = (Vec<u32>, Vec<f64>, Vec<u32>);
 pub struct Sentences(Vec<Found>);
 
 /// Readings of all sentences of a text, in their order.
-pub struct Learned(Vec<Reading>);
+pub struct Learned {
+    found: Sentences,
+    readings: Vec<Reading>,
+}
 
 impl Sentences {
     /// Those of `text`, with their `segmentations`, which are all that is known if there are no samples.
@@ -28,7 +32,11 @@ impl Sentences {
             for (place, symbols) in sentences.zip(&block.corpus.sentences) {
                 let ends = &segmentations[place];
                 let shares = match posterior {
-                    Some(posterior) => posterior.probabilities(place, ends).boundaries,
+                    // As they are printed, so that a field can be learned from the table as well.
+                    Some(posterior) => {
+                        let boundaries = posterior.probabilities(place, ends).boundaries;
+                        boundaries.into_iter().map(BoundaryRow::rounded).collect()
+                    }
                     None => Evidence::shares_of(ends),
                 };
                 found.push((symbols.clone(), shares, ends.clone()));
@@ -51,13 +59,14 @@ impl Sentences {
     }
 
     /// Each sentence as the field reads it, in agreement with what is annotated.
-    pub fn learned(&self, annotated: &Annotated) -> Learned {
+    pub fn learned(self, annotated: &Annotated) -> Learned {
         let crf = self.field(annotated);
         let reading = |found: &Found| match annotated.get(&found.0) {
             Some(known) => crf.read_known(&evidence(found), known),
             None => crf.read(&evidence(found)),
         };
-        Learned(self.0.iter().map(reading).collect())
+        let readings = self.0.iter().map(reading).collect();
+        Learned { found: self, readings }
     }
 }
 
@@ -68,12 +77,17 @@ fn evidence((symbols, shares, ends): &Found) -> Evidence<'_> {
 impl Learned {
     /// Ends of the segments of a sentence.
     pub fn ends(&self, sentence: usize) -> &[u32] {
-        &self.0[sentence].ends
+        &self.readings[sentence].ends
     }
 
     /// Probabilities of a sentence.
     pub fn probabilities(&self, sentence: usize) -> Probabilities {
-        let Reading { probabilities, segments, .. } = &self.0[sentence];
+        let Reading { probabilities, segments, .. } = &self.readings[sentence];
         Probabilities { boundaries: probabilities.clone(), segments: segments.clone() }
+    }
+
+    /// What the models found in a sentence.
+    pub fn evidence(&self, sentence: usize) -> Evidence<'_> {
+        evidence(&self.found.0[sentence])
     }
 }

@@ -6,9 +6,10 @@ use anyhow::Result;
 use grammaton::data::corpus::{Corpus, Unit};
 use grammaton::grammar::tree::Tree;
 use grammaton::models::Model;
+use grammaton::models::crf::Evidence;
 
 use super::posterior::Probabilities;
-use crate::boundary::Boundary;
+use crate::boundary::{Boundary, BoundaryRow};
 use crate::lexicon::{Entry, Lexicon, Segment};
 use crate::model;
 use crate::outcome::Lines;
@@ -24,16 +25,17 @@ pub struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// None yet, in lines of this unit; the file that a long table needs is made in `folder`.
+    /// None yet, in lines of this unit; `header` has the columns of the table of boundaries, if their probabilities are known. The file that a long table needs is
+    /// made in `folder`.
     pub fn new(
         labels: Vec<&'a str>,
         unit: Unit,
         has_gold: bool,
-        has_probabilities: bool,
+        header: Option<&'static str>,
         folder: &Path,
     ) -> Result<Found<'a>> {
-        let mut boundaries = has_probabilities.then(|| Lines::new_in(folder));
-        boundaries.iter_mut().try_for_each(|table| table.push(Boundary::HEADER))?;
+        let mut boundaries = header.map(|_| Lines::new_in(folder));
+        boundaries.iter_mut().zip(header).try_for_each(|(table, header)| table.push(header))?;
         Ok(Found { labels, unit, lexicon: Lexicon::new(unit.separators().1, has_gold), boundaries })
     }
 
@@ -44,7 +46,7 @@ impl<'a> Found<'a> {
     }
 
     /// Adds the sentence at a position of `corpus`, whose segments end at `ends` and are constituents of `tree`, if there is one, with the
-    /// probabilities of its boundaries and segments, if they are known.
+    /// probabilities of its boundaries and segments, if they are known, and what the models found before something was learned, if something was.
     pub fn sentence(
         &mut self,
         corpus: &Corpus,
@@ -52,6 +54,7 @@ impl<'a> Found<'a> {
         ends: &[u32],
         tree: Option<&str>,
         probabilities: Option<&Probabilities>,
+        evidence: Option<Evidence<'_>>,
     ) -> Result<()> {
         let segments = corpus.segments(at, ends);
         let tree = tree.map(Tree::parse).transpose()?;
@@ -60,7 +63,12 @@ impl<'a> Found<'a> {
             for (&probability, position) in probabilities.boundaries.iter().zip(1..) {
                 let is_chosen = ends.binary_search(&position).is_ok();
                 let boundary = Boundary { line: corpus.lines[at], position, probability, is_chosen };
-                table.push(&boundary.to_string())?;
+                let row = evidence.map(|evidence| BoundaryRow {
+                    boundary,
+                    share: evidence.shares[position as usize - 1],
+                    is_found: evidence.ends.binary_search(&position).is_ok(),
+                });
+                table.push(&row.map_or_else(|| boundary.to_string(), |row| row.to_string()))?;
             }
         }
         let segment = |at: usize| Segment {

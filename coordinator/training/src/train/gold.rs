@@ -11,7 +11,8 @@ use grammaton::models::crf::Known;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::text::{Gold, Source};
-use crate::input::segmented_file::{PositionMarks, Read, Resolved, SegmentedFile};
+use crate::input::segmented_file::{Read, Resolved, SegmentedFile};
+use crate::job::PositionMarks;
 
 /// What is known of annotated sentences, which are named by their symbols.
 pub type Annotated = FxHashMap<Vec<u32>, Known>;

@@ -12,6 +12,7 @@ use grammaton::data::corpus::Corpus;
 use grammaton::data::eval::segmentation::Scorer;
 use grammaton::grammar::tree::Tree;
 use grammaton::models::Model;
+use grammaton::models::crf::Evidence;
 use grammaton::models::decode::{Decode, Decoded, Decoder};
 use grammaton::models::tally::Tally;
 use grammaton::models::vote::vote;
@@ -25,6 +26,7 @@ use super::posterior::{Posterior, Probabilities};
 use super::rounds::FinishedPoint;
 use super::segment_lengths::SegmentLengths;
 use super::text::Block;
+use crate::boundary::{Boundary, BoundaryRow};
 use crate::job::Job;
 use crate::lexicon;
 use crate::metrics::{
@@ -138,8 +140,11 @@ impl Readings {
         let mut written = Written::new(&names, decoders, &job.output.dir)?;
         if kept && !labels.is_empty() {
             let unit = job.corpus.options().effective_unit();
-            let has_probabilities = posterior.is_some() || learned.is_some();
-            let found = Found::new(labels.clone(), unit, text.has_gold, has_probabilities, &job.output.dir)?;
+            let header = match &learned {
+                Some(_) => Some(BoundaryRow::HEADER),
+                None => posterior.map(|_| Boundary::HEADER),
+            };
+            let found = Found::new(labels.clone(), unit, text.has_gold, header, &job.output.dir)?;
             written.found = Some(found);
         }
         let parser = plan.parser(model, decoders, kept)?;
@@ -199,7 +204,8 @@ impl Readings {
                         Some(learned) => Some(learned.probabilities(place)),
                         None => posterior.map(|posterior| posterior.probabilities(place, ends)),
                     };
-                    let with = (Status::Ok, probabilities.as_ref());
+                    let evidence = learned.as_ref().map(|learned| learned.evidence(place));
+                    let with = (Status::Ok, probabilities.as_ref(), evidence);
                     let segmentations = written.sentence(&block.corpus, at, &found, with)?;
                     samples.offer(&segmentations[0], || Sample {
                         gold: block.corpus.gold_line(at),
@@ -321,13 +327,13 @@ impl Written<'_> {
     }
 
     /// Adds the sentence at a position of `corpus`, as each decoding reads it, after the empty lines before it, with the
-    /// probabilities of the recommended one, if they are known. Returns its segmentations.
+    /// probabilities of the recommended one, if they are known, and what the models found before something was learned. Returns its segmentations.
     fn sentence(
         &mut self,
         corpus: &Corpus,
         at: usize,
         readings: &[Reading<'_>],
-        (status, probabilities): (Status, Option<&Probabilities>),
+        (status, probabilities, evidence): (Status, Option<&Probabilities>, Option<Evidence<'_>>),
     ) -> Result<Vec<String>> {
         let line = corpus.lines[at];
         self.empty_before(line)?;
@@ -351,7 +357,7 @@ impl Written<'_> {
             found.gold(corpus, at);
             let Reading { ends, tree, analysed, .. } = &readings[self.recommended];
             if *analysed {
-                found.sentence(corpus, at, ends, *tree, probabilities)?;
+                found.sentence(corpus, at, ends, *tree, probabilities, evidence)?;
             }
         }
         Ok(segmentations)
@@ -380,7 +386,7 @@ impl Written<'_> {
             let tree = has_tree.then_some(NO_TREE);
             readings.push(Reading { ends: whole(), tree, log_probability: None, analysed: false });
         }
-        self.sentence(corpus, at, &readings, (Status::HeldOut, None)).map(drop)
+        self.sentence(corpus, at, &readings, (Status::HeldOut, None, None)).map(drop)
     }
 
     /// Adds the empty lines before `line`.
