@@ -13,7 +13,7 @@ use crate::signals::Signals;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n\
     \x20 grammaton annotate results\n\
-    \x20 grammaton morphemes words.txt --annotated results/annotated.txt --out taught")]
+    \x20 grammaton annotate results --annotations annotated.txt --port 8000")]
 pub struct Args {
     /// Results of segment, morphemes or train, with boundaries.tsv
     results: PathBuf,

@@ -16,7 +16,7 @@ use super::Answer;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n\
     \x20 grammaton suggest results -n 50 --out annotated.txt\n\
-    \x20 grammaton morphemes words.txt --annotated annotated.txt --out taught")]
+    \x20 grammaton suggest results -n 10")]
 pub struct Args {
     /// Results of segment, morphemes or train, with boundaries.tsv
     results: PathBuf,
