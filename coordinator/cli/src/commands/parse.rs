@@ -26,13 +26,13 @@ use super::Answer;
 #[command(after_help = "Examples:\n\
     \x20 grammaton parse results new.txt\n\
     \x20 grammaton parse results - --decoder mbr --format tsv\n\
-    \x20 grammaton parse results new.conllu --decoder mbr-arcs")]
+    \x20 grammaton parse results new.conllu")]
 pub struct Args {
     /// Model: a folder written by `train`, or its model.bin
     pub model: PathBuf,
     /// Text with one sentence per line, in the format of the training corpus; for a dependency model CoNLL-U; `-` for standard input
     pub corpus: PathBuf,
-    /// Criterion of the best analysis [default: crf, if the model has learned from annotated lines, else viterbi]
+    /// Criterion of the best analysis [default: crf, if the model has learned from annotated lines, mbr-arcs of a dependency model, else viterbi]
     #[arg(long, value_enum)]
     pub decoder: Option<DecoderName>,
     /// Output format; a model of trees always prints trees, and a dependency model CoNLL-U

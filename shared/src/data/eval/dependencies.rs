@@ -6,6 +6,7 @@
 //!   punctuation, else (the prediction may come without) what each says for itself; lengths are counted after that;
 //! - a word is right if it has the head of the gold, the root being one like others; so *directed* accuracy is also that of edges;
 //! - *undirected*, it is also right if the gold has the edge the other way round;
+//! - by *neutral edge direction* (NED; Schwartz et al. 2011), also if the head is the gold head of its gold head;
 //! - accuracies are counted over all words of all sentences (micro-averaged).
 //!
 //! The *baselines* hang each word on its neighbour: attach-right on the next, the last being the root, attach-left on the one before.
@@ -14,6 +15,8 @@
 //! Klein & Manning (2004) for the two accuracies.
 
 use serde::{Deserialize, Serialize};
+
+use std::collections::BTreeMap;
 
 use super::Source;
 use super::significance::{Bootstrap, Paired, paired_bootstrap, sign_test};
@@ -114,11 +117,51 @@ pub enum DependencyError {
     },
 }
 
-/// Gold heads and predicted ones of the same words.
+/// Gold heads and predicted ones of the same words, with their gold tags.
 struct Pair {
     gold: Vec<u32>,
     predicted: Vec<u32>,
+    tags: Vec<String>,
 }
+
+/// What is right of all sentences, in detail.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Details {
+    /// Share of the words that are right by neutral edge direction.
+    pub ned: Option<f64>,
+    /// Words by their gold tag, the most frequent first.
+    pub by_tag: Vec<Group>,
+    /// Words by the side and the distance of their head, the last ones roots.
+    pub by_arc: Vec<Group>,
+}
+
+/// Words of a kind.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Group {
+    /// The kind.
+    pub name: String,
+    /// Number of them in the gold.
+    pub gold: u64,
+    /// Number of them in the prediction.
+    pub predicted: u64,
+    /// Number of them in the gold that have its head in the prediction.
+    pub right: u64,
+}
+
+impl Group {
+    /// Share of the gold ones that are right; `None` if there are none.
+    pub fn recall(&self) -> Option<f64> {
+        (self.gold > 0).then(|| self.right as f64 / self.gold as f64)
+    }
+
+    /// Share of the predicted ones that are right; `None` if there are none.
+    pub fn precision(&self) -> Option<f64> {
+        (self.predicted > 0).then(|| self.right as f64 / self.predicted as f64)
+    }
+}
+
+/// Distances of heads from the shortest of each class on.
+const DISTANCES: [(u32, &str); 4] = [(1, "1"), (2, "2"), (3, "3 to 6"), (7, "7 or more")];
 
 /// Scores `predicted` against `gold`.
 ///
@@ -131,6 +174,52 @@ pub fn score(
 ) -> Result<ByLength<Attachment>, DependencyError> {
     let pairs = align(gold, predicted, punctuation)?;
     Ok(ByLength::of(|max_length| attachment(short(&pairs, max_length))))
+}
+
+/// Says what is right in `predicted`, in detail.
+///
+/// # Errors
+/// As by [`score`].
+pub fn details(
+    gold: Source<Sentence>,
+    predicted: Source<Sentence>,
+    punctuation: Punctuation,
+) -> Result<Details, DependencyError> {
+    Ok(detailed(&align(gold, predicted, punctuation)?))
+}
+
+fn detailed(pairs: &[Pair]) -> Details {
+    let distance = |distance: u32| DISTANCES.iter().rposition(|&(shortest, _)| distance >= shortest);
+    // Left heads of each distance, then right ones, then roots.
+    let root = 2 * DISTANCES.len();
+    let arc = |word: u32, head: u32| {
+        let side = if head > word { DISTANCES.len() } else { 0 };
+        if head == 0 { root } else { side + distance(head.abs_diff(word)).unwrap_or_default() }
+    };
+    let names = ["left", "right"].map(|side| DISTANCES.map(|(_, name)| format!("{side}, {name}")));
+    let named = |name: String| Group { name, ..Group::default() };
+    let names = names.into_iter().flatten().chain(["root".to_owned()]);
+    let mut by_arc: Vec<Group> = names.map(named).collect();
+    let mut by_tag: BTreeMap<&str, Group> = BTreeMap::new();
+    let (mut ned, mut words) = (0, 0);
+    for Pair { gold, predicted, tags } in pairs {
+        let head_of = |word: u32| if word == 0 { None } else { Some(gold[word as usize - 1]) };
+        for (((word, &expected), &found), tag) in (1..).zip(gold).zip(predicted).zip(tags) {
+            let is_right = u64::from(expected == found);
+            let of_tag = by_tag.entry(tag).or_insert_with(|| named(tag.clone()));
+            (of_tag.gold, of_tag.predicted) = (of_tag.gold + 1, of_tag.predicted + 1);
+            of_tag.right += is_right;
+            by_arc[arc(word, expected)].gold += 1;
+            by_arc[arc(word, expected)].right += is_right;
+            by_arc[arc(word, found)].predicted += 1;
+            let is_turned = found > 0 && head_of(found) == Some(word);
+            ned += u64::from(expected == found || is_turned || head_of(expected) == Some(found));
+            words += 1;
+        }
+    }
+    let mut by_tag: Vec<Group> = by_tag.into_values().collect();
+    by_tag.sort_by_key(|group| std::cmp::Reverse(group.gold));
+    Details { ned: (words > 0).then(|| ned as f64 / f64::from(words)), by_tag, by_arc }
 }
 
 /// Compares two outputs, both scored against `gold`; the bootstrap draws `resamples` times, from streams of `seed`.
@@ -206,7 +295,8 @@ fn align(
             let missing = || DependencyError::NoHeads { name: name.to_owned(), line: sentence.line };
             sentence.heads.clone().ok_or_else(missing)
         };
-        pairs.push(Pair { gold: heads(gold.name, in_gold)?, predicted: heads(predicted.name, found)? });
+        let tags = in_gold.tags.clone();
+        pairs.push(Pair { gold: heads(gold.name, in_gold)?, predicted: heads(predicted.name, found)?, tags });
     }
     let (n_gold, n_predicted) = (gold_left.len(), predicted_left.len());
     if n_gold != n_predicted {
@@ -224,7 +314,7 @@ fn n_right(gold: &[u32], predicted: impl IntoIterator<Item = u32>) -> u64 {
 fn attachment<'p>(pairs: impl Iterator<Item = &'p Pair>) -> Attachment {
     let (mut directed, mut undirected, mut exact, mut words, mut sentences) = (0, 0, 0, 0, 0);
     let (mut to_right, mut to_left) = (0, 0);
-    for Pair { gold, predicted } in pairs {
+    for Pair { gold, predicted, .. } in pairs {
         let n = gold.len() as u32;
         let right = n_right(gold, predicted.iter().copied());
         // A head that is a word whose head in the gold is this word.
@@ -322,6 +412,26 @@ mod tests {
     }
 
     #[test]
+    fn details_done_by_hand() {
+        // the ← dog ← barks → loudly → so; predicted: the → dog, the root; barks below dog; loudly below dog; so below barks.
+        let gold = sentences("the D 2\ndog N 3\nbarks V 0\nloudly A 3\nso A 4", "gold");
+        let predicted = sentences("the D 0\ndog N 1\nbarks V 2\nloudly A 2\nso A 3", "predicted");
+        let source = |name, sentences| Source { name, items: sentences };
+        let found =
+            details(source("gold", &gold), source("predicted", &predicted), Punctuation::Kept).unwrap();
+        // dog and barks have their edges turned, and so has the head of its head.
+        assert_eq!(found.ned, Some(3.0 / 5.0));
+        let groups = |groups: &[Group]| -> Vec<(String, u64, u64, u64)> {
+            groups.iter().map(|it| (it.name.clone(), it.gold, it.predicted, it.right)).collect()
+        };
+        assert_eq!(groups(&found.by_tag[..2]), [("A".to_owned(), 2, 2, 0), ("D".to_owned(), 1, 1, 0)]);
+        let arcs = groups(&found.by_arc);
+        assert_eq!(arcs[0], ("left, 1".to_owned(), 2, 2, 0));
+        assert_eq!(arcs[8], ("root".to_owned(), 1, 1, 0));
+        assert_eq!((arcs[1].1, arcs[1].2, arcs[4].1, arcs[4].2), (0, 2, 2, 0));
+    }
+
+    #[test]
     fn lengths_are_classes_after_punctuation_is_removed() {
         let lines = |n: usize, last: &str| -> String {
             (0..n).map(|head| format!("w N {head}\n")).chain([format!("{last}\n\n")]).collect()
@@ -409,6 +519,13 @@ mod tests {
             prop_assert_eq!((there.directed, there.undirected), (back.directed, back.undirected));
             prop_assert!(there.directed <= there.undirected && there.undirected <= Some(1.0));
             prop_assert_eq!(there.exact == Some(1.0), gold == predicted);
+            let (one, other) = (of_heads(&[&gold]), of_heads(&[&predicted]));
+            let source = |sentences| Source { name: "heads", items: sentences };
+            let found = details(source(&one), source(&other), Punctuation::Kept).unwrap();
+            prop_assert!(there.undirected <= found.ned && found.ned <= Some(1.0));
+            let right: u64 = found.by_arc.iter().map(|group| group.right).sum();
+            prop_assert_eq!(Some(right as f64 / gold.len() as f64), there.directed);
+            prop_assert_eq!(found.by_tag.iter().map(|group| group.right).sum::<u64>(), right);
             let perfect = between(&[&gold], &[&gold]);
             prop_assert_eq!((perfect.directed, perfect.undirected, perfect.exact), (Some(1.0), Some(1.0), Some(1.0)));
         }

@@ -6,7 +6,10 @@ use anyhow::{Result, ensure};
 use basics::streams;
 use grammaton::data::dependency::{Punctuation, Sentence, Tags};
 use grammaton::data::eval::Source;
-use grammaton::data::eval::dependencies::{Attachment, ByLength, Comparison, compare, score};
+use grammaton::data::eval::dependencies::{
+    Attachment, ByLength, Comparison, Details, Group, compare, details, score,
+};
+use serde::Serialize;
 use training::baselines;
 use training::input;
 use training::metrics::score_text;
@@ -21,6 +24,7 @@ use crate::commands::Answer;
     is not scored, and may be missing from PREDICTED.\n\n\
     Examples:\n\
     \x20 grammaton eval dependencies gold.conllu predicted.conllu\n\
+    \x20 grammaton eval dependencies gold.conllu predicted.conllu --details\n\
     \x20 grammaton eval dependencies first.conllu second.conllu --against gold.conllu"
 )]
 pub struct Args {
@@ -31,6 +35,9 @@ pub struct Args {
     /// Compare two outputs, both scored against the gold trees in this file
     #[arg(help_heading = "Comparison", long, value_name = "GOLD")]
     pub against: Option<PathBuf>,
+    /// Also say what is right by tag, and by the side and the distance of heads, and the accuracy by neutral edge direction (NED)
+    #[arg(long, conflicts_with = "against")]
+    pub details: bool,
     /// Score punctuation like words
     #[arg(long)]
     pub keep_punctuation: bool,
@@ -74,7 +81,14 @@ pub fn run(args: &Args) -> Result<Answer> {
     let text = match &args.against {
         None => {
             let scores = score(one.source(), other.source(), punctuation)?;
-            if args.json { serde_json::to_string(&scores)? + "\n" } else { table(&scores) }
+            let details =
+                args.details.then(|| details(one.source(), other.source(), punctuation)).transpose()?;
+            let in_detail = details.as_ref().map(details_table).unwrap_or_default();
+            if args.json {
+                serde_json::to_string(&Line { scores, details })? + "\n"
+            } else {
+                table(&scores) + &in_detail
+            }
         }
         Some(gold) => {
             let gold = File::read(gold)?;
@@ -85,6 +99,30 @@ pub fn run(args: &Args) -> Result<Answer> {
     };
     streams::print(&text)?;
     Ok(Answer::Yes)
+}
+
+/// The scores as a JSON object.
+#[derive(Serialize)]
+struct Line {
+    #[serde(flatten)]
+    scores: ByLength<Attachment>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<Details>,
+}
+
+fn details_table(details: &Details) -> String {
+    let Details { ned, by_tag, by_arc } = details;
+    let mut text = format!("\nneutral edge direction (NED): {}\n", score_text(*ned, 4));
+    for (head, groups) in [("head", by_arc), ("tag", by_tag)] {
+        text +=
+            &format!("\n{head:<18}{:>10}{:>10}{:>10}{:>10}\n", "in gold", "predicted", "recall", "precision");
+        for group in groups {
+            let Group { name, gold, predicted, .. } = group;
+            let [recall, precision] = [group.recall(), group.precision()].map(|score| score_text(score, 4));
+            text += &format!("{name:<18}{gold:>10}{predicted:>10}{recall:>10}{precision:>10}\n");
+        }
+    }
+    text
 }
 
 fn table(scores: &ByLength<Attachment>) -> String {

@@ -21,7 +21,7 @@ const LONGEST: u32 = 200;
 
 /// Runs the command. The answer is negative if a sentence has no tree, or is too long.
 pub fn run(args: &Args, model: Model, names: &[String]) -> Result<Answer> {
-    let decoder = match args.decoder.unwrap_or(DecoderName::Viterbi) {
+    let decoder = match args.decoder.unwrap_or(DecoderName::MbrArcs) {
         DecoderName::Viterbi => Decoder::Viterbi,
         DecoderName::MbrArcs => Decoder::MbrArcs,
         _ => bail!("a dependency model needs --decoder viterbi or --decoder mbr-arcs"),
