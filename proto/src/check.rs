@@ -101,9 +101,9 @@ pub enum Invalid {
         /// Description of the domain.
         expected: &'static str,
     },
-    /// Heads or places of punctuation that the sentence does not have.
+    /// Heads, places of punctuation or brackets that the sentence does not have.
     #[error(
-        "shard.marks[{at}]: a head or a place outside of the sentence, or not one head for each of its words"
+        "shard.marks[{at}]: a head, a place or a bracket outside of the sentence, or not one head for each of its words"
     )]
     Marks {
         /// The sentence.
@@ -197,7 +197,8 @@ pub fn shard(Language { grammar, lexicon }: &Language, shard: &Shard) -> Result<
             let multiplicities = sentences.iter().map(|sentence| sentence.multiplicity);
             in_range("shard.multiplicities", multiplicities, 1..u64::from(u32::MAX) + 1)?;
             // A word of a dependency grammar is two tokens.
-            let suits = |sentence: &Sentence| sentence.marks.suits(sentence.tokens.len() / 2);
+            let suits =
+                |Sentence { tokens, marks, .. }: &Sentence| marks.suits(tokens.len(), tokens.len() / 2);
             match sentences.iter().position(|sentence| !suits(sentence)) {
                 None => Ok(()),
                 Some(at) => Err(Invalid::Marks { at }),

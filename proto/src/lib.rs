@@ -41,7 +41,7 @@ pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descrip
 pub const BUILD: &str = env!("GRAMMATON_BUILD");
 
 /// Version of the protocol, sent in every hello; peers of another version are refused.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 
 /// Largest message that either side accepts, in bytes: a piece and its envelope.
 pub const MAX_MESSAGE: usize = payload::PIECE + 64 * 1024;

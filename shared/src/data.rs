@@ -60,32 +60,54 @@ pub struct Sentence {
     pub tokens: Vec<SymbolId>,
     /// Occurrences in the corpus, ≥ 1.
     pub multiplicity: u32,
-    /// What is known of its dependency tree.
+    /// What is known of its tree.
     pub marks: TreeMarks,
 }
 
-/// What is known of the dependency tree of a sentence beside its tags; an empty list says nothing.
+/// What is known of the tree of a sentence; an empty list says nothing.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct TreeMarks {
-    /// By word: its head, from 1, 0 for the root; `None` if it may be any. Trees with other heads are left out. `[n_words]`, or empty.
+    /// Of a dependency tree, by word: its head, from 1, 0 for the root; `None` if it may be any. Trees with other heads are left out. `[n_words]`, or empty.
     pub heads: Vec<Option<u32>>,
     /// The numbers of words before each place inside the sentence where punctuation was removed, ascending.
     pub breaks: Vec<u32>,
+    /// Of a constituent tree: spans that no constituent crosses, in any order. Trees with other constituents are left out.
+    pub brackets: Vec<Bracket>,
+}
+
+/// A span of the symbols of a sentence that no constituent crosses (Pereira & Schabes 1992).
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Bracket {
+    /// Number of symbols before it.
+    pub start: u32,
+    /// Number of symbols before its end.
+    pub end: u32,
+    /// The nonterminals of which a constituent of exactly this span is one; any if there are none.
+    pub labels: Vec<SymbolId>,
+}
+
+impl Bracket {
+    /// Whether a constituent over that span may be the nonterminal `symbol`.
+    pub fn names(&self, symbol: SymbolId, start: u32, end: u32) -> bool {
+        (start, end) != (self.start, self.end) || self.labels.is_empty() || self.labels.contains(&symbol)
+    }
 }
 
 impl TreeMarks {
     /// Whether nothing is known.
     pub fn is_empty(&self) -> bool {
-        self.heads.is_empty() && self.breaks.is_empty()
+        self.heads.is_empty() && self.breaks.is_empty() && self.brackets.is_empty()
     }
 
-    /// Whether they are of a sentence of `n_words` words.
-    pub fn suits(&self, n_words: usize) -> bool {
+    /// Whether they are of a sentence of so many symbols, and its heads and breaks of so many words.
+    pub fn suits(&self, n_symbols: usize, n_words: usize) -> bool {
+        let is_span = |bracket: &Bracket| bracket.start < bracket.end && bracket.end as usize <= n_symbols;
         let is_head = |head: &Option<u32>| head.is_none_or(|head| head as usize <= n_words);
         let is_inside = |at: &u32| (1..n_words).contains(&(*at as usize));
         (self.heads.is_empty() || self.heads.len() == n_words && self.heads.iter().all(is_head))
             && self.breaks.iter().all(is_inside)
             && self.breaks.is_sorted_by(|a, b| a < b)
+            && self.brackets.iter().all(is_span)
     }
 
     /// Whether punctuation stood between two words, by their numbers from 1.

@@ -45,7 +45,7 @@ impl Decoding {
         self.all_marked(&sentences.iter().map(item).collect::<Vec<_>>())
     }
 
-    /// [`Decoding::all`] of sentences of whose dependency trees something may be known.
+    /// [`Decoding::all`] of sentences of whose trees something may be known.
     pub fn all_marked(&self, sentences: &[Option<Sentence>]) -> Result<Vec<Option<Decoded>>, ComputeError> {
         let chunks: Vec<Vec<Option<Decoded>>> =
             sentences.par_chunks(CHUNK).map(|chunk| self.chunk(chunk)).collect::<Result<_, _>>()?;

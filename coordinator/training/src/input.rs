@@ -15,6 +15,7 @@ use grammaton::data::treebank::brackets::{self, Entry};
 use grammaton::grammar::Grammar;
 use grammaton::grammar::syntax::{self, Notice};
 
+pub mod bracketed_file;
 pub mod format;
 pub mod segmented_file;
 mod text_stream;

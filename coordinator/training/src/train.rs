@@ -22,6 +22,7 @@
 mod altered;
 mod annotations;
 pub mod auto_grammars;
+pub mod brackets;
 pub mod checkpoint;
 pub mod checkpoint_writer;
 pub mod dependencies;

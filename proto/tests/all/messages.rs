@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
-use grammaton::data::{Sentence, TreeMarks};
+use grammaton::data::{Bracket, Sentence, TreeMarks};
 use grammaton::encoding::encode;
 use grammaton::grammar::ParamId;
 use grammaton::grammar::groups::Groups;
@@ -535,12 +535,17 @@ fn numbers_and_orders_are_checked() {
         ("shard.tokens[0]: empty", sentence(vec![], 1)),
         ("shard.tokens[0]: 0, expected 3..6", sentence(vec![SymbolId(0)], 1)),
         ("shard.multiplicities[0]: 0, expected 1..", sentence(vec![terminal], 0)),
-        ("shard.marks[0]: a head or a place", {
-            let marks = TreeMarks { heads: vec![None; 2], breaks: Vec::new() };
+        ("shard.marks[0]: a head, a place", {
+            let marks = TreeMarks { heads: vec![None; 2], ..TreeMarks::default() };
             Shard::Sentences(vec![Sentence::new(vec![terminal; 2], 1).with_marks(marks)])
         }),
-        ("shard.marks[0]: a head or a place", {
-            let marks = TreeMarks { heads: Vec::new(), breaks: vec![1] };
+        ("shard.marks[0]: a head, a place", {
+            let marks = TreeMarks { breaks: vec![1], ..TreeMarks::default() };
+            Shard::Sentences(vec![Sentence::new(vec![terminal; 2], 1).with_marks(marks)])
+        }),
+        ("shard.marks[0]: a head, a place or a bracket", {
+            let brackets = vec![Bracket { start: 1, end: 3, labels: Vec::new() }];
+            let marks = TreeMarks { brackets, ..TreeMarks::default() };
             Shard::Sentences(vec![Sentence::new(vec![terminal; 2], 1).with_marks(marks)])
         }),
         ("shard.strings[0]: 9, expected 0..4", Shard::Strings(Range { start: 9, end: 3 })),

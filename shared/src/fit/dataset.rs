@@ -209,7 +209,7 @@ impl Dataset for [Sentence] {
         let tokens = tagged.sentences.iter().map(|tags| nouns::tokens(&grammar, tags));
         let marked = |(tokens, sentence)| (tokens, dmv::factors::marks(&grammar, sentence, false));
         let marked: Vec<_> = tokens.zip(self).map(marked).collect();
-        let (shards, positions) = named(cut_marked(&marked, symbols(shard_symbols)));
+        let (shards, positions) = named(cut_marked(&marked, &[], symbols(shard_symbols)));
         let lines: Vec<u32> = self.iter().map(|sentence| sentence.line).collect();
         let families = match &inference.families {
             FamiliesSource::None => Families::default(),

@@ -11,6 +11,7 @@ use super::binary::{Adapted, BinaryGrammar, Kind};
 use super::strings::StringIndex;
 use super::turn::{LARGE, Turn};
 use super::{Edge, Forest, Label, TooAmbiguous, bytes};
+use crate::data::Bracket;
 use crate::grammar::{ParamId, StickId, SymbolId};
 use crate::stop::{self, Meter, checked};
 
@@ -34,6 +35,7 @@ pub struct Builder<'a> {
     goals: Vec<Goal>,
     open: Vec<GoalId>,
     known: Known,
+    brackets: Brackets,
     candidates: Vec<Edge>,
     /// Goals in the order in which they are closed.
     order: Vec<GoalId>,
@@ -72,6 +74,47 @@ impl GoalId {
 
     fn index(self) -> usize {
         self.0 as usize
+    }
+}
+
+/// Brackets that the constituents of an item agree with.
+#[derive(Default)]
+struct Brackets {
+    /// `[n_positions]`, or empty if there are none: where a constituent that begins here ends at the latest, so as not to leave a bracket around its begin.
+    latest_end: Vec<u32>,
+    /// `[n_positions]`: where a constituent that ends here begins at the earliest.
+    earliest_start: Vec<u32>,
+    /// Those that name the constituents of exactly their span.
+    labelled: Vec<Bracket>,
+}
+
+impl Brackets {
+    fn set(&mut self, brackets: &[Bracket], n_tokens: usize) {
+        let Brackets { latest_end, earliest_start, labelled } = self;
+        latest_end.clear();
+        earliest_start.clear();
+        labelled.clear();
+        if brackets.is_empty() {
+            return;
+        }
+        latest_end.resize(n_tokens + 1, u32::MAX);
+        earliest_start.resize(n_tokens + 1, 0);
+        for Bracket { start, end, .. } in checked(brackets) {
+            for inside in *start as usize + 1..*end as usize {
+                latest_end[inside] = latest_end[inside].min(*end);
+                earliest_start[inside] = earliest_start[inside].max(*start);
+            }
+        }
+        labelled.extend(brackets.iter().filter(|bracket| !bracket.labels.is_empty()).cloned());
+    }
+
+    /// Whether there may be a constituent of this nonterminal.
+    fn allow(&self, symbol: SymbolId, start: usize, end: usize) -> bool {
+        let Some(&latest_end) = self.latest_end.get(start) else { return true };
+        let (start_at, end_at) = (start as u32, end as u32);
+        end_at <= latest_end
+            && start_at >= self.earliest_start[end]
+            && self.labelled.iter().all(|bracket| bracket.names(symbol, start_at, end_at))
     }
 }
 
@@ -147,6 +190,7 @@ impl<'a> Builder<'a> {
             goals: Vec::new(),
             open: Vec::new(),
             known: Known::default(),
+            brackets: Brackets::default(),
             candidates: Vec::new(),
             order: Vec::new(),
             by_rank: Vec::new(),
@@ -183,11 +227,26 @@ impl<'a> Builder<'a> {
     /// # Errors
     /// [`Builder::build`] that returns a reference to the builder's own forest.
     pub fn build_here(&mut self, root: u32, tokens: &[SymbolId]) -> Result<Option<&Forest>, TooAmbiguous> {
+        self.build_within(root, tokens, &[])
+    }
+
+    /// Builds a forest as [`Builder::build_here`] does, of the derivations whose constituents agree with `brackets`; those inside of stick strings are
+    /// not looked at.
+    ///
+    /// # Errors
+    /// [`Builder::build`].
+    pub fn build_within(
+        &mut self,
+        root: u32,
+        tokens: &[SymbolId],
+        brackets: &[Bracket],
+    ) -> Result<Option<&Forest>, TooAmbiguous> {
         stop::check();
         if self.turn.is_some() {
             // What the large forest took is returned, and then its turn.
             *self = Builder::new(self.binary, self.strings, self.adapted).with_max_yield(self.max_yield);
         }
+        self.brackets.set(brackets, tokens.len());
         self.find_strings(root, tokens);
         self.ends.clear();
         self.ends.extend(tokens.iter().copied().zip(1..));
@@ -210,7 +269,7 @@ impl<'a> Builder<'a> {
         Ok(self.close(tokens.len()).then_some(&self.forest))
     }
 
-    /// Builds the forest of a sentence of a chain: as [`Builder::build_here`] does, but in one of more than [`LONG_SENTENCE`] symbols adapted
+    /// Builds the forest of a sentence of a chain: as [`Builder::build_within`] does, but in one of more than [`LONG_SENTENCE`] symbols adapted
     /// nonterminals expand through their rules to at most [`LONG_YIELD`] of them, unless it then has no derivation. So the forest of a long
     /// sentence is as large as its length, and not as the cube of it.
     ///
@@ -220,16 +279,17 @@ impl<'a> Builder<'a> {
         &mut self,
         root: u32,
         tokens: &[SymbolId],
+        brackets: &[Bracket],
     ) -> Result<Option<&Forest>, TooAmbiguous> {
         if tokens.len() > LONG_SENTENCE {
             let max_yield = std::mem::replace(&mut self.max_yield, LONG_YIELD);
-            let is_derived = self.build_here(root, tokens).map(|forest| forest.is_some());
+            let is_derived = self.build_within(root, tokens, brackets).map(|forest| forest.is_some());
             self.max_yield = max_yield;
             if is_derived? {
                 return Ok(Some(&self.forest));
             }
         }
-        self.build_here(root, tokens)
+        self.build_within(root, tokens, brackets)
     }
 
     /// Whether an adapted nonterminal over that span may expand through its rules.
@@ -275,6 +335,12 @@ impl<'a> Builder<'a> {
     /// The goal of `symbol` over `[start, end)`, opened if it is new; [`GoalId::EMPTY`] for a terminal that matches. `None` if
     /// a glance tells that it has no derivation.
     fn goal(&mut self, symbol: u32, start: usize, end: usize, tokens: &[SymbolId]) -> Option<GoalId> {
+        if let Some(printed) = self.binary.printed[symbol as usize]
+            && self.binary.kinds[symbol as usize] != Kind::Terminal
+            && !self.brackets.allow(printed, start, end)
+        {
+            return None;
+        }
         match self.binary.kinds[symbol as usize] {
             Kind::Terminal => {
                 return (end == start + 1 && tokens[start].0 == symbol).then_some(GoalId::EMPTY);
@@ -531,7 +597,7 @@ mod tests {
             let prepared = Prepared::new(grammar, Lexicon::default());
             let mut builder = Builder::open(&prepared.binary, &prepared.strings);
             let whole = builder.build(0, &tokens).unwrap().unwrap();
-            let limited = builder.build_for_chain(0, &tokens).unwrap().unwrap().clone();
+            let limited = builder.build_for_chain(0, &tokens, &[]).unwrap().unwrap().clone();
             let is_long = |label: Label| {
                 let is_adapted = label != Label::NONE
                     && matches!(prepared.binary.kinds[label.symbol as usize], Kind::Adapted(_));

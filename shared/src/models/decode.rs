@@ -130,7 +130,7 @@ pub fn decode(
     decode_marked(prepared, with, sentences.iter().map(|&sentence| (sentence, &nothing)))
 }
 
-/// Analyses every sentence, with what is known of its dependency tree.
+/// Analyses every sentence, with what is known of its tree.
 ///
 /// # Errors
 /// [`TooAmbiguous`] if a sentence has too many derivations.
@@ -181,7 +181,9 @@ struct Session<'a> {
 
 impl Session<'_> {
     fn sentence(&mut self, tokens: &[SymbolId], marks: &TreeMarks) -> Result<Decoded, TooAmbiguous> {
-        let Some(forest) = self.builder.build(0, tokens)? else { return Ok(self.without_analysis(tokens)) };
+        let Some(forest) = self.builder.build_within(0, tokens, &marks.brackets)?.cloned() else {
+            return Ok(self.without_analysis(tokens));
+        };
         if self.factored.is_some() {
             return Ok(self.factored(&forest, tokens, marks));
         }

@@ -251,6 +251,8 @@ pub(super) const SAMPLERS: Readers = &[(&[Adaptor, Pcfg, Dmv], &[Gibbs, Hastings
 pub(super) const CHAINS: Readers = &[(&[Adaptor, Pcfg, Dmv], &[Hastings])];
 pub(super) const STOCHASTIC: Readers = &[(&[Adaptor, AdaptedDmv], &[Svb]), (&[Pcfg, Dmv], &[Svb, Oem])];
 pub(super) const STOCHASTIC_STICKS: Readers = &[(&[Adaptor, AdaptedDmv], &[Svb])];
+/// Models of sentences whose constituents may be known.
+pub const CONSTITUENTS: Readers = &[(&[Pcfg], ALL)];
 pub(super) const RULES: Readers = &[(&[Pcfg, Dmv], ALL)];
 /// Methods that read factors of arcs and known heads: all but chains.
 pub const RULED: Readers = &[(&[Dmv], &[Em, MapEm, Vb, VbEm, Svb, Oem, Cvb, Gibbs, LogisticNormal])];

@@ -135,13 +135,16 @@ pub fn cut_counted(
     shard_symbols: u32,
 ) -> Vec<SentenceShard> {
     let nothing = TreeMarks::default();
-    let once = sentences.iter().map(|tokens| (&tokens[..], &nothing));
-    cut_each(once, |position| occurrences.get(position).map_or(1, |&n| n as usize), shard_symbols)
+    cut_each(sentences.iter().map(|tokens| (&tokens[..], &nothing)), occurrences, shard_symbols)
 }
 
-/// [`cut`] of sentences of whose dependency trees something may be known; equal ones are equal in that, too.
-pub fn cut_marked(sentences: &[(Vec<SymbolId>, TreeMarks)], shard_symbols: u32) -> Vec<SentenceShard> {
-    cut_each(sentences.iter().map(|(tokens, marks)| (&tokens[..], marks)), |_| 1, shard_symbols)
+/// [`cut_counted`] of sentences of whose trees something may be known; equal ones are equal in that, too.
+pub fn cut_marked(
+    sentences: &[(Vec<SymbolId>, TreeMarks)],
+    occurrences: &[u32],
+    shard_symbols: u32,
+) -> Vec<SentenceShard> {
+    cut_each(sentences.iter().map(|(tokens, marks)| (&tokens[..], marks)), occurrences, shard_symbols)
 }
 
 /// A sentence, and what is known of its tree.
@@ -149,7 +152,7 @@ type Marked<'a> = (&'a [SymbolId], &'a TreeMarks);
 
 fn cut_each<'a>(
     sentences: impl Iterator<Item = Marked<'a>>,
-    occurrences: impl Fn(usize) -> usize,
+    occurrences: &[u32],
     shard_symbols: u32,
 ) -> Vec<SentenceShard> {
     let mut distinct: Vec<(Marked<'_>, Vec<u32>)> = Vec::new();
@@ -159,7 +162,8 @@ fn cut_each<'a>(
         if place == distinct.len() {
             distinct.push((sentence, Vec::new()));
         }
-        distinct[place].1.extend(std::iter::repeat_n(position as u32, occurrences(position)));
+        let n = occurrences.get(position).copied().unwrap_or(1);
+        distinct[place].1.extend(std::iter::repeat_n(position as u32, n as usize));
     }
 
     let mut shards = Vec::new();

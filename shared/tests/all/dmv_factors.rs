@@ -61,7 +61,7 @@ impl Case {
         };
         let breaks = (1..n as u32).filter(|at| noise.symmetric(100 + u64::from(*at)) > 0.3).collect();
         let logs = random_logs(model.layout, seed);
-        Case { model, factors, tags, marks: TreeMarks { heads, breaks }, logs }
+        Case { model, factors, tags, marks: TreeMarks { heads, breaks, ..TreeMarks::default() }, logs }
     }
 
     /// The factor of a tree, from the definition.

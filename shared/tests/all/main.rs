@@ -23,6 +23,7 @@ mod laws;
 mod stop;
 
 mod bound;
+mod brackets;
 mod paper;
 mod pcfg;
 mod svb;

@@ -3,6 +3,7 @@
 mod annotate;
 mod annotated;
 mod bad_input;
+mod brackets;
 mod check;
 
 mod cli;

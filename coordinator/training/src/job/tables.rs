@@ -188,6 +188,10 @@ table! {
     /// Symbol that marks a position without a boundary in a line of `annotated`, as in `li~kely`; otherwise as `boundary_mark`.
     joined_mark: String = String::new(), Rules::read_by(SENTENCES);
 
+    /// Sentences of the corpus with constituents that are known, as `(the dog) sees (NP the cat)`: their trees are those without constituents that cross a
+    /// bracket, or over a bracket with the name of a nonterminal are another one.
+    brackets: PathBuf = PathBuf::new(), Rules::read_by(CONSTITUENTS).file_unless(|_| false);
+
     /// Held-out sentences, to measure with: a file in the format of the corpus. Of `dmv` it may be the corpus itself, and then heads of its
     /// sentences of every length are found, and nothing is measured.
     held_out: PathBuf = PathBuf::new(), Rules::read_by(EVERY).file_unless(|_| false);

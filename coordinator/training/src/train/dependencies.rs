@@ -174,7 +174,7 @@ impl Dependencies {
             let shards = cut_to_find(marked);
             Some(LoadedTest {
                 to_find: ToFind { sentences, document: Arc::new(document), shards },
-                predicted: shard::cut_marked(&short, DEFAULT_SHARD_SYMBOLS),
+                predicted: shard::cut_marked(&short, &[], DEFAULT_SHARD_SYMBOLS),
                 n_unknown,
             })
         };
@@ -190,8 +190,8 @@ impl Dependencies {
                 format: Format::Tokens,
                 unit: Unit::Token,
             },
-            shards: shard::cut_marked(&of_trained, shard_symbols),
-            held_out: shard::cut_marked(&measured, DEFAULT_SHARD_SYMBOLS),
+            shards: shard::cut_marked(&of_trained, &[], shard_symbols),
+            held_out: shard::cut_marked(&measured, &[], DEFAULT_SHARD_SYMBOLS),
             dependencies: Dependencies {
                 tagged: Tagged { tags, sentences: numbers },
                 families,
@@ -290,7 +290,7 @@ fn cut_to_find(sentences: impl Iterator<Item = Option<Marked>>) -> Vec<SentenceS
     let short = |(tokens, _): &Marked| tokens.len() <= TOKENS_PER_WORD * LONGEST;
     let found = (0..).zip(sentences).filter_map(|(at, sentence)| Some((at, sentence.filter(short)?)));
     let (places, sentences): (Vec<u32>, Vec<Marked>) = found.unzip();
-    let mut shards = shard::cut_marked(&sentences, DEFAULT_SHARD_SYMBOLS);
+    let mut shards = shard::cut_marked(&sentences, &[], DEFAULT_SHARD_SYMBOLS);
     let positions = shards.iter_mut().flat_map(|shard| shard.positions.iter_mut().flatten());
     positions.for_each(|position| *position = places[*position as usize]);
     shards

@@ -22,6 +22,7 @@ use grammaton::work::shard::{self, DEFAULT_SHARD_SYMBOLS, SentenceShard};
 use grammaton::work::task::Named;
 
 use super::auto_grammars::{Known, auto_grammar};
+use super::brackets::Brackets;
 use super::dependencies::{Dependencies, Loaded, LoadedTest, TOKENS_PER_WORD};
 use super::gold::{self, Annotated};
 use super::held_out::HeldOutShards;
@@ -42,6 +43,8 @@ pub struct Input {
     pub segments: Vec<SymbolId>,
     /// Annotated sentences to learn from, if there are such.
     pub annotated: Option<Annotated>,
+    /// Constituents that are known, if there are such.
+    pub brackets: Option<Brackets>,
     /// Sentences that are not trained on, in shards.
     pub held_out: Vec<Stored<Shard>>,
     /// Sentences to score at the end, if there are such.
@@ -231,6 +234,8 @@ impl Input {
         if segments.is_empty() && source.has_gold() {
             notices.push(not_scored(&grammar));
         }
+        let brackets = Some(&job.corpus.brackets).filter(is_given);
+        let mut brackets = brackets.map(|path| Brackets::read(path, &options, &grammar)).transpose()?;
         let spill = SpillStore::new_in(&job.output.dir);
         let mut text = Text::new(&source);
         let mut held_out = Vec::new();
@@ -293,10 +298,21 @@ impl Input {
             start = end;
             let sentences = block.tokens_for(&grammar)?;
             gather(&sentences, &job.corpus.path)?;
-            let cut = shard::cut_counted(&sentences, &block.occurrences, shard_symbols);
+            let cut = match &mut brackets {
+                Some(brackets) => {
+                    let marked = |tokens: Vec<SymbolId>| {
+                        let marks = brackets.of(&tokens);
+                        (tokens, marks)
+                    };
+                    let marked: Vec<_> = sentences.into_iter().map(marked).collect();
+                    shard::cut_marked(&marked, &block.occurrences, shard_symbols)
+                }
+                None => shard::cut_counted(&sentences, &block.occurrences, shard_symbols),
+            };
             text.push(&spill, block, cut, not_trained)
         })?;
         notices.extend(marks.notice(&job.corpus.path));
+        notices.extend(brackets.as_ref().map(|brackets| brackets.notice(&job.corpus.path)).transpose()?);
         let skipped_notice = skipped.notice(&job.corpus.path);
         if let Some(notice) = skipped_notice.as_ref().filter(|_| text.n_sentences == 0) {
             bail!("{notice}; no other sentence is left to train on");
@@ -329,6 +345,7 @@ impl Input {
             text,
             segments,
             annotated,
+            brackets,
             held_out,
             dataset: Dataset::Text { grammar },
             strings,
@@ -362,6 +379,7 @@ impl Input {
             text,
             segments: Vec::new(),
             annotated: None,
+            brackets: None,
             held_out: in_memory(held_out),
             dataset: Dataset::Dependencies { grammar, dependencies },
             strings,
@@ -380,6 +398,7 @@ impl Input {
             text: Text::in_memory(corpus, shard::cut_trees(&trees.treebank, shard_words)),
             segments: Vec::new(),
             annotated: None,
+            brackets: None,
             held_out: Vec::new(),
             dataset: Dataset::Trees(trees),
             strings: StringSource::Known(Lexicon::default()),

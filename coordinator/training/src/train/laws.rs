@@ -65,6 +65,7 @@ pub fn folder() -> tempfile::TempDir {
     write("trees.mrg", TREES);
     write("letters.gr", LETTERS);
     write("affixes.txt", "a\nb\nab\n");
+    write("brackets.txt", "(abc) (ba) ab\n(ba) (b a)\n");
     write("whole.trees", &words_as_trees(false));
     write("other.trees", &words_as_trees(true));
     dir
@@ -207,6 +208,7 @@ fn probe(
             &["\"ud\"", "[{ across = \"punctuation\", weight = -2 }, { longest_arc = 1, weight = -1 }]"],
         ),
         "inference.rules_weight" => (&["inference.rules=ud"], &["0.5"]),
+        "corpus.brackets" => (&[], &["\"brackets.txt\""]),
         "corpus.heads" => (&[], &["\"constrain\""]),
         "inference.mixture" => (&["inference.components=[\"all-right\"]"], &["[\"base <= 0.6\"]"]),
         "inference.base_from" => (&["inference.components=[\"all-right\"]"], &["0.5"]),
@@ -347,8 +349,8 @@ fn a_key_is_refused_where_it_is_not_read() {
             let (_, others) = probe(key, model, estimator);
             let value = match (key.name, others) {
                 (
-                    "gold" | "annotated" | "boundary_mark" | "joined_mark" | "held_out" | "start_from"
-                    | "prefixes" | "suffixes" | "stems" | "words",
+                    "gold" | "annotated" | "brackets" | "boundary_mark" | "joined_mark" | "held_out"
+                    | "start_from" | "prefixes" | "suffixes" | "stems" | "words",
                     _,
                 ) => "\"x\"",
                 ("max_string", _) => "2",

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use fleet::{Map, Stage};
+use grammaton::data::Sentence;
 use grammaton::data::treebank::Treebank;
 use grammaton::forest::binary::Adapted;
 use grammaton::forest::build::Builder;
@@ -141,7 +142,7 @@ pub fn without_forest(fleet: &dyn Map, input: &Input) -> Result<[Vec<(u32, Strin
         let (line, described) = (input.text.lines(shard, item)?[0], input.text.describe(shard, item)?);
         match reason {
             Some(error) => too_ambiguous.push((line, format!("{described}: {error}"))),
-            None => underivable.push((line, described)),
+            None => underivable.push((line, described + &with_brackets(input, shard, item)?)),
         }
         Ok(())
     })?;
@@ -173,6 +174,15 @@ fn each_without_forest(
     Ok(())
 }
 
+/// Clause on the brackets that the trees of a sentence must agree with; empty if there are none.
+fn with_brackets(input: &Input, shard: usize, item: u32) -> Result<String> {
+    let Some(brackets) = &input.brackets else { return Ok(String::new()) };
+    let shard = input.text.shards[shard].named()?;
+    let Shard::Sentences(sentences) = &*shard.value else { return Ok(String::new()) };
+    let places = brackets.places(&sentences[item as usize].tokens);
+    Ok(places.map_or_else(String::new, |places| format!(" with the brackets of {places}")))
+}
+
 /// Finds out why a sentence has no forest.
 struct Reasons(PreparedGrammar);
 
@@ -185,12 +195,12 @@ impl Reasons {
     fn too_ambiguous(&mut self, input: &Input, shard: usize, item: u32) -> Result<Option<TooAmbiguous>> {
         let shard = input.text.shards[shard].named()?;
         let Shard::Sentences(sentences) = &*shard.value else { return Ok(None) };
-        let tokens = &sentences[item as usize].tokens;
+        let Sentence { tokens, marks, .. } = &sentences[item as usize];
         if self.0.binary.check_dense(tokens.len()).is_ok() {
             return Ok(None); // no sentence of this length has too many
         }
         let mut builder = Builder::new(&self.0.binary, &self.0.strings, Adapted::Rules);
-        Ok(builder.build_here(Grammar::START.0, tokens).err())
+        Ok(builder.build_within(Grammar::START.0, tokens, &marks.brackets).err())
     }
 }
 
@@ -275,8 +285,9 @@ fn refuse_unparsable(input: &Input, grammar: &Arc<Grammar>, unparsable: &[(usize
         n => format!(" (and {} more sentences)", n - 1),
     };
     bail!(
-        "{}: the grammar cannot derive this sentence{others}; add the rules that it lacks, leave it out, or skip it with \
+        "{}: the grammar cannot derive this sentence{}{others}; add the rules that it lacks, leave it out, or skip it with \
          corpus.on_unparsable = \"skip\"",
-        input.text.describe(shard, item)?
+        input.text.describe(shard, item)?,
+        with_brackets(input, shard, item)?
     );
 }

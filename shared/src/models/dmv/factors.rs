@@ -92,6 +92,7 @@ pub fn marks(grammar: &Grammar, sentence: &dependency::Sentence, constrain: bool
     TreeMarks {
         heads: if knows { sentence.given.clone() } else { Vec::new() },
         breaks: if crosses { sentence.breaks.clone() } else { Vec::new() },
+        brackets: Vec::new(),
     }
 }
 

@@ -98,7 +98,7 @@ impl Items {
         for (at, sentence) in (0..).zip(sentences) {
             let tokens = sentence.tokens.clone();
             let mut item = Item { tokens, chart: None, root: 0, params: Vec::new() };
-            match builder.build_for_chain(Grammar::START.0, &sentence.tokens)? {
+            match builder.build_for_chain(Grammar::START.0, &sentence.tokens, &sentence.marks.brackets)? {
                 None => items.unparsable.push(at),
                 Some(forest) => {
                     items.adopt(&mut item, forest, &mut layout);

@@ -326,7 +326,7 @@ impl Building<'_> {
         multiplicity: f64,
         own: Option<u32>,
     ) -> Result<(), TooAmbiguous> {
-        let forest = TooAmbiguous::or_none(self.builder.build_here(root, tokens))?;
+        let forest = TooAmbiguous::or_none(self.builder.build_within(root, tokens, &marks.brackets))?;
         let agreeing = match (&self.factors, forest) {
             (Some(factors), Some(forest)) => factors.restrict(forest, marks).map(Cow::Owned),
             (_, forest) => forest.map(Cow::Borrowed),

@@ -133,7 +133,7 @@ pub fn run(context: &Context<'_>, lengths: &Lengths) -> Result<Candidates, Compu
             // Its forest is another one than that of its pattern, and may be too large. If it is not, any derivation will do.
             let fits = prepared.binary.check_limited(tokens.len(), LONG_YIELD).is_ok();
             let is_derived = fits && TooAmbiguous::or_none(short.build_here(0, tokens))?.is_some();
-            if !is_derived && TooAmbiguous::or_none(whole.build_for_chain(0, tokens))?.is_none() {
+            if !is_derived && TooAmbiguous::or_none(whole.build_for_chain(0, tokens, &[]))?.is_none() {
                 found.unparsable.push(item);
             }
             continue;

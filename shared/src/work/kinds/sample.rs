@@ -110,7 +110,8 @@ fn draw(
             let factors = Factors::of_sentences(&prepared.grammar, sentences);
             let mut factored = factors.map(|factors| Factored::new(factors, weights.wide));
             for (sentence, item) in sentences.iter().zip(&shard.items) {
-                let Some(forest) = builder.build(0, &sentence.tokens)? else { continue };
+                let built = builder.build_within(0, &sentence.tokens, &sentence.marks.brackets)?;
+                let Some(forest) = built.cloned() else { continue };
                 let slotted = match &mut factored {
                     Some(factored) => {
                         let Some(found) = factored.apply(&forest, &sentence.tokens, &sentence.marks) else {

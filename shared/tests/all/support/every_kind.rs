@@ -154,7 +154,7 @@ fn dependencies(n: usize) -> Vec<Case> {
         dmv::nouns::tokens(&grammar, &tags)
     };
     let sentence = |n| Sentence::new(halves(n), 2);
-    let marks = TreeMarks { heads: vec![None, Some(0), None], breaks: vec![1] };
+    let marks = TreeMarks { heads: vec![None, Some(0), None], breaks: vec![1], ..TreeMarks::default() };
     let marked = sentence(3).with_marks(marks);
     let shard = Named::new(Shard::Sentences(vec![marked, sentence(n / 2), sentence(2)]));
     let multinomials = Multinomials::new(&grammar).unwrap();
