@@ -52,6 +52,8 @@ pub mod segmented;
 
 pub mod suggest;
 
+pub mod calibration;
+
 pub mod annotation_file;
 
 pub mod relearn;

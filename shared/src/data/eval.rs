@@ -6,6 +6,7 @@ pub mod brackets;
 pub mod chains;
 pub mod dependencies;
 pub mod emma;
+pub mod reliability;
 pub mod segmentation;
 pub mod significance;
 

@@ -18,6 +18,7 @@ use training::metrics::{Scores, score_text};
 use super::Answer;
 
 pub mod baselines;
+pub mod boundaries;
 pub mod dependencies;
 
 /// Kinds of analysis that can be compared.
@@ -27,6 +28,8 @@ pub enum Args {
     Segmentation(SegmentationArgs),
     /// Score segmentations of a text that take no training, so that a score has a floor
     Baselines(baselines::Args),
+    /// Compare the probabilities of boundaries of a result with gold
+    Boundaries(boundaries::Args),
     /// Compare two sets of trees, in Penn Treebank brackets, as EVALB does
     Brackets(BracketsArgs),
     /// Compare dependency trees with gold, or two outputs with each other
@@ -79,6 +82,7 @@ pub fn run(args: &Args) -> Result<Answer> {
     match args {
         Args::Segmentation(args) => segmentation(args),
         Args::Baselines(args) => self::baselines::run(args),
+        Args::Boundaries(args) => boundaries::run(args),
         Args::Brackets(args) => brackets(args),
         Args::Dependencies(args) => dependencies::run(args),
     }

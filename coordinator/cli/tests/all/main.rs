@@ -3,6 +3,7 @@
 mod annotate;
 mod annotated;
 mod bad_input;
+mod boundaries;
 mod brackets;
 mod check;
 
