@@ -28,6 +28,8 @@ pub mod ipa;
 #[doc(hidden)]
 pub mod letters;
 #[doc(hidden)]
+pub mod statistics;
+#[doc(hidden)]
 pub mod tags;
 #[doc(hidden)]
 pub mod treebank;

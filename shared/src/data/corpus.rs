@@ -292,7 +292,9 @@ impl Corpus {
         starts.zip(ends).map(segment).collect()
     }
 
-    fn effective_unit(&self) -> Unit {
+    #[doc(hidden)]
+    /// Unit of its symbols: a token in [`Format::Tokens`].
+    pub fn effective_unit(&self) -> Unit {
         match self.format {
             Format::Segmented => self.unit,
             Format::Tokens => Unit::Token,

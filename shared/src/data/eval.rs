@@ -4,6 +4,7 @@ pub mod alternatives;
 pub mod baseline;
 pub mod brackets;
 pub mod chains;
+pub mod comparison;
 pub mod dependencies;
 pub mod emma;
 pub mod reliability;

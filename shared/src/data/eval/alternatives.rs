@@ -3,6 +3,7 @@
 //! In: lines with a word, white space, and its analyses with commas between them; morphs are separated by spaces, or by hyphens that are not in the word. A
 //! morph may have a label, `sad/STM` or `sad:sad_A`; `~` is a morph without letters. Out: the words, each with the boundaries of every analysis.
 
+use super::segmentation::{EvalError, check_text};
 use crate::data::corpus::{Analyses, Corpus};
 
 /// The words of a corpus whose lines are words with their analyses, with these as gold; `None` if some line is no such one.
@@ -10,6 +11,17 @@ pub fn with_analyses(corpus: &Corpus) -> Option<Corpus> {
     let lines = (0..corpus.sentences.len()).map(|at| word_with_analyses(corpus, at));
     let (sentences, gold): (Vec<_>, Vec<Analyses>) = lines.collect::<Option<_>>()?;
     Some(Corpus { sentences, gold: Some(gold), ..corpus.clone() })
+}
+
+/// The gold of a prediction, and whether its lines are words with their analyses rather than segmented sentences.
+///
+/// # Errors
+/// A text that differs from the prediction's in more than boundaries, in either way.
+pub fn gold_of(gold: &Corpus, predicted: &Corpus) -> Result<(Corpus, bool), EvalError> {
+    let Err(error) = check_text(gold, predicted) else { return Ok((gold.clone(), false)) };
+    let words = with_analyses(gold).ok_or(error)?;
+    check_text(&words, predicted)?;
+    Ok((words, true))
 }
 
 /// The word and the boundaries of its analyses in a line of a corpus, if it is such a line.
@@ -88,7 +100,7 @@ mod tests {
 
     use super::*;
     use crate::data::corpus::Options;
-    use crate::data::eval::segmentation::{EvalError, Prf, SegmentationScores, check_text, score_corpora};
+    use crate::data::eval::segmentation::{Prf, SegmentationScores, score_corpora};
 
     fn corpus(text: &str, name: &str) -> Corpus {
         Corpus::read(text.as_bytes(), name, &Options::default()).unwrap().0
@@ -96,9 +108,7 @@ mod tests {
 
     fn scores(gold: &str, predicted: &str) -> Result<SegmentationScores, EvalError> {
         let (gold, predicted) = (corpus(gold, "gold"), corpus(predicted, "predicted"));
-        let plain = check_text(&gold, &predicted);
-        let gold = plain.map_or_else(|error| with_analyses(&gold).ok_or(error), |()| Ok(gold.clone()));
-        score_corpora(&gold?, &predicted)
+        score_corpora(&gold_of(&gold, &predicted)?.0, &predicted)
     }
 
     fn prf(precision: f64, recall: f64) -> Prf {

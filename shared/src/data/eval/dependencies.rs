@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 use super::Source;
-use super::significance::{Bootstrap, Paired, paired_bootstrap, sign_test};
+use super::significance::{Bootstrap, Resamples, sign_test};
 use crate::data::dependency::{Punctuation, Sentence, select};
 
 /// Accuracies on a set of sentences.
@@ -352,20 +352,19 @@ fn comparison<'p>(
             only[1] += u64::from(gold == second && gold != first);
         }
         let right = [first, second].map(|pair| n_right(gold, pair.predicted.iter().copied()));
-        sentences.push(Paired { right, of: gold.len() as u64 });
+        sentences.push(vec![right[0], right[1], gold.len() as u64]);
     }
-    let words: u64 = sentences.iter().map(|sentence| sentence.of).sum();
-    let share = |output: usize| {
-        let right: u64 = sentences.iter().map(|sentence| sentence.right[output]).sum();
-        (words > 0).then(|| right as f64 / words as f64)
-    };
+    let sum = |column: usize| sentences.iter().map(|sentence| sentence[column]).sum::<u64>();
+    let share = |output: usize| (sum(2) > 0).then(|| sum(output) as f64 / sum(2) as f64);
+    let resamples = Resamples::draw(&sentences, resamples, seed);
+    let of = |output: usize| move |sums: &[u64]| (sums[output], sums[2]);
     Comparison {
         first: share(0),
         second: share(1),
         only_first: only[0],
         only_second: only[1],
         sign_test: sign_test(only[0], only[1]),
-        bootstrap: paired_bootstrap(&sentences, resamples, seed),
+        bootstrap: resamples.and_then(|resamples| resamples.difference(of(0), of(1))),
     }
 }
 

@@ -16,6 +16,7 @@
 
 use std::collections::BTreeSet;
 use std::hash::Hash;
+use std::ops::AddAssign;
 
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
@@ -225,13 +226,7 @@ impl<T: Eq + Hash + Clone> Scorer<T> {
     /// # Panics
     /// If a segment ends outside of it.
     pub fn add(&mut self, sentence: &[T], analyses: &[Vec<u32>], predicted: &[u32]) {
-        let best = analyses.iter().max_by(|a, b| {
-            let agreement = |gold: &[u32]| {
-                [share(gold, predicted) * share(predicted, gold), f64::from(gold == predicted)]
-            };
-            agreement(a).partial_cmp(&agreement(b)).expect("shares are numbers")
-        });
-        let Some(gold) = best.map(Vec::as_slice) else { return };
+        let Some(gold) = best(analyses, predicted) else { return };
         let precision = analyses.iter().map(|gold| share(predicted, gold)).fold(0.0, f64::max);
         let recall = analyses.iter().map(|gold| share(gold, predicted)).fold(0.0, f64::max);
         self.by_line[0] += precision;
@@ -246,11 +241,10 @@ impl<T: Eq + Hash + Clone> Scorer<T> {
             baseline.gold += gold.len();
             baseline.predicted += predicted;
         }
-        self.token.add(&spans(gold).collect(), &spans(predicted).collect());
-        let inner = |ends: &[u32]| ends[..ends.len().saturating_sub(1)].iter().copied().collect();
-        self.boundary.add(&inner(gold), &inner(predicted));
+        self.token += tokens(gold, predicted);
+        self.boundary += boundaries(gold, predicted);
         let all = |ends: &[u32]| std::iter::once(0).chain(ends.iter().copied()).collect();
-        self.edges.add(&all(gold), &all(predicted));
+        self.edges += Count::of(&all(gold), &all(predicted));
         for (lexicon, ends) in [(&mut self.gold_lexicon, gold), (&mut self.predicted_lexicon, predicted)] {
             for (start, end) in spans(ends) {
                 let segment = &sentence[start as usize..end as usize];
@@ -296,18 +290,48 @@ fn spans(ends: &[u32]) -> impl Iterator<Item = (u32, u32)> + '_ {
     std::iter::once(0).chain(ends.iter().copied()).zip(ends.iter().copied())
 }
 
-#[derive(Default)]
-struct Count {
-    right: usize,
-    gold: usize,
-    predicted: usize,
+/// The analysis that agrees best with a prediction.
+pub fn best<'a>(analyses: &'a [Vec<u32>], predicted: &[u32]) -> Option<&'a [u32]> {
+    let agreement =
+        |gold: &[u32]| [share(gold, predicted) * share(predicted, gold), f64::from(gold == predicted)];
+    let best =
+        analyses.iter().max_by(|a, b| agreement(a).partial_cmp(&agreement(b)).expect("shares are numbers"));
+    best.map(Vec::as_slice)
+}
+
+/// Segments of a sentence that end at the same positions as those of the gold, and begin there.
+pub fn tokens(gold: &[u32], predicted: &[u32]) -> Count {
+    Count::of(&spans(gold).collect(), &spans(predicted).collect())
+}
+
+/// Boundaries inside of a sentence.
+pub fn boundaries(gold: &[u32], predicted: &[u32]) -> Count {
+    let inner = |ends: &[u32]| ends[..ends.len().saturating_sub(1)].iter().copied().collect();
+    Count::of(&inner(gold), &inner(predicted))
+}
+
+/// Numbers of items: right ones, those of the gold, and predicted ones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Count {
+    /// Items of both.
+    pub right: usize,
+    /// Items of the gold.
+    pub gold: usize,
+    /// Predicted items.
+    pub predicted: usize,
+}
+
+impl AddAssign for Count {
+    fn add_assign(&mut self, other: Count) {
+        self.right += other.right;
+        self.gold += other.gold;
+        self.predicted += other.predicted;
+    }
 }
 
 impl Count {
-    fn add<T: Ord>(&mut self, gold: &BTreeSet<T>, predicted: &BTreeSet<T>) {
-        self.right += gold.intersection(predicted).count();
-        self.gold += gold.len();
-        self.predicted += predicted.len();
+    fn of<T: Ord>(gold: &BTreeSet<T>, predicted: &BTreeSet<T>) -> Count {
+        Count { right: gold.intersection(predicted).count(), gold: gold.len(), predicted: predicted.len() }
     }
 
     fn prf(&self) -> Prf {
