@@ -12,6 +12,7 @@ Three lines find the words of a text::
 from typing import TYPE_CHECKING, Any
 
 from ._lib import GrammarError, Stopped, __version__
+from .comparison import Comparison, compare
 from .model import Model, Parse
 from .result import Result, suggest
 from .run import Run, dependencies, morphemes, segment, train
@@ -25,6 +26,7 @@ __all__ = [
     "AsyncClient",
     "Client",
     "Cluster",
+    "Comparison",
     "Dependencies",
     "GrammarError",
     "Model",
@@ -34,6 +36,7 @@ __all__ = [
     "Stopped",
     "Tree",
     "__version__",
+    "compare",
     "dependencies",
     "morphemes",
     "segment",

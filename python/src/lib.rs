@@ -41,7 +41,7 @@ mod _lib {
     #[pymodule_export]
     use super::run::{Run, stop_all};
     #[pymodule_export]
-    use super::segment::{dependencies_job, morphemes_job, segment_job, segmented, suggest};
+    use super::segment::{compare, dependencies_job, morphemes_job, segment_job, segmented, suggest};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

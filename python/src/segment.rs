@@ -144,6 +144,21 @@ pub fn suggest(py: Python<'_>, dir: PathBuf, n: i64) -> PyResult<Vec<String>> {
     })
 }
 
+/// The results in the folders `dirs` beside each other, as JSON; gold is that of the file `against`, and the folder `out` gets the page and the tables.
+#[pyfunction]
+pub fn compare(
+    py: Python<'_>,
+    dirs: Vec<PathBuf>,
+    against: Option<PathBuf>,
+    out: Option<PathBuf>,
+) -> PyResult<String> {
+    interruptible(py, move || {
+        let found = training::compare::compare(&dirs, against.as_deref())?;
+        out.map(|dir| found.write(&dir)).transpose()?;
+        Ok(found.to_json().to_string())
+    })
+}
+
 /// The lines of the text, segmented as in the folder `dir` of the job's results; `words`: each line is a word.
 #[pyfunction]
 pub fn segmented(

@@ -20,7 +20,7 @@ def test_examples_of_the_page_run(tmp_path: Path, corpus: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     page = PAGE.read_text(encoding="utf-8").split("## Services and clusters")[0]
     blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     names: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, str(PAGE), "exec"), names)

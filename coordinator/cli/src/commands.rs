@@ -5,6 +5,7 @@ pub mod annotate;
 pub mod bench;
 pub mod cancel;
 pub mod check;
+pub mod compare;
 pub mod completions;
 pub mod dependencies;
 pub mod eval;

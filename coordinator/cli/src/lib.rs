@@ -17,9 +17,9 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use proto::log::{self, Form};
 
 use crate::commands::{
-    Answer, annotate, bench, cancel, check, completions, dependencies, eval, fetch, grammars, inspect,
-    job_process, jobs, keys, logs, man, morphemes, new, parse, plan, run, sample, segment, serve, status,
-    submit, suggest, token, train, treebank, up, workers,
+    Answer, annotate, bench, cancel, check, compare, completions, dependencies, eval, fetch, grammars,
+    inspect, job_process, jobs, keys, logs, man, morphemes, new, parse, plan, run, sample, segment, serve,
+    status, submit, suggest, token, train, treebank, up, workers,
 };
 
 /// Train probabilistic grammars, on one machine or on a cluster.
@@ -75,9 +75,12 @@ enum Command {
         after_help = "Examples:\n\
         \x20 grammaton eval segmentation gold.txt results/segmentation.mbr.txt\n\
         \x20 grammaton eval brackets gold.mrg parsed.mrg\n\
-        \x20 grammaton eval dependencies gold.conllu predicted.conllu"
+        \x20 grammaton eval dependencies gold.conllu predicted.conllu\n\
+        \x20 grammaton eval stats text.txt"
     )]
     Eval(eval::Args),
+    /// Compare the results of several runs on the same text
+    Compare(compare::Args),
     /// Draw sentences, with their analysis, from a grammar
     Sample(sample::Args),
     /// Extract a grammar from a treebank, to train from its trees
@@ -174,6 +177,7 @@ fn answer(args: Vec<OsString>) -> ExitCode {
         Command::Up(args) => up::run(&args),
         Command::Parse(args) => parse::run(&args),
         Command::Eval(args) => eval::run(&args),
+        Command::Compare(args) => compare::run(&args),
         Command::Sample(args) => sample::run(&args),
         Command::Treebank(args) => treebank::run(&args),
         Command::Suggest(args) => suggest::run(&args),

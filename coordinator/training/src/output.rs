@@ -48,11 +48,13 @@ pub fn segmentation(decoder: &str) -> String {
     format!("segmentation.{decoder}.txt")
 }
 
-fn table(decoder: &str) -> String {
+/// The same as a table ([`crate::row`]).
+pub fn table(decoder: &str) -> String {
     format!("segmentation.{decoder}.tsv")
 }
 
-fn arcs(decoder: &str) -> String {
+/// File of heads.
+pub fn arcs(decoder: &str) -> String {
     format!("parses.{decoder}.conllu")
 }
 

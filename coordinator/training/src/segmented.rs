@@ -55,11 +55,8 @@ impl Segmented {
     /// # Errors
     /// A folder without a finished result, one without probabilities of boundaries, and files that do not belong together.
     pub fn read(dir: &Path) -> Result<Segmented> {
+        check_finished(dir)?;
         let name = dir.display();
-        ensure!(
-            dir.join(SUMMARY).exists(),
-            "{name}: no finished result ({SUMMARY}); give a folder that grammaton segment, morphemes or train has written"
-        );
         let boundaries = dir.join(output::BOUNDARIES);
         ensure!(
             boundaries.exists(),
@@ -68,7 +65,7 @@ impl Segmented {
             output::BOUNDARIES
         );
         let job = Job::load(&dir.join(JOB), &[])?;
-        let (options, corpus) = printed(dir, &job)?;
+        let Printed { options, corpus, .. } = Printed::read(dir, &job)?;
         let text = input::text(&boundaries, &boundaries.display().to_string(), "boundaries")?;
         let mut by_line = by_line(&text).with_context(|| boundaries.display().to_string())?;
         let mut sentences = Vec::new();
@@ -147,25 +144,47 @@ impl Segmented {
     }
 }
 
-/// How the recommended segmentation in the folder `dir` is read, and what it has.
-fn printed(dir: &Path, job: &Job) -> Result<(Options, Corpus)> {
-    let decoders = output::decoders().filter(|decoder| dir.join(output::segmentation(decoder)).exists());
-    let Some(decoder) = recommended(decoders) else {
-        bail!(
-            "{}: no segmentation of a text; give results of a job with segments (output.segments)",
-            dir.display()
-        )
-    };
-    let options = job.corpus.options();
-    let options = Options {
-        format: Format::Segmented,
-        unit: options.effective_unit(),
-        layout: Layout::default(),
-        cleaning: Cleaning { digraphs: options.cleaning.digraphs, ..Cleaning::default() },
-        ..options
-    };
-    let (corpus, _) = input::corpus(&dir.join(output::segmentation(decoder)), &options)?;
-    Ok((options, corpus))
+/// Refuses a folder without a finished result.
+pub fn check_finished(dir: &Path) -> Result<()> {
+    ensure!(
+        dir.join(SUMMARY).exists(),
+        "{}: no finished result ({SUMMARY}); give a folder that grammaton segment, morphemes or train has written",
+        dir.display()
+    );
+    Ok(())
+}
+
+/// The recommended segmentation in a folder of results.
+pub struct Printed {
+    /// The decoder.
+    pub decoder: &'static str,
+    /// How its lines are read.
+    pub options: Options,
+    /// What it has, as gold.
+    pub corpus: Corpus,
+}
+
+impl Printed {
+    /// Reads it from the folder `dir` of a job.
+    pub fn read(dir: &Path, job: &Job) -> Result<Printed> {
+        let decoders = output::decoders().filter(|decoder| dir.join(output::segmentation(decoder)).exists());
+        let Some(decoder) = recommended(decoders) else {
+            bail!(
+                "{}: no segmentation of a text; give results of a job with segments (output.segments)",
+                dir.display()
+            )
+        };
+        let options = job.corpus.options();
+        let options = Options {
+            format: Format::Segmented,
+            unit: options.effective_unit(),
+            layout: Layout::default(),
+            cleaning: Cleaning { digraphs: options.cleaning.digraphs, ..Cleaning::default() },
+            ..options
+        };
+        let (corpus, _) = input::corpus(&dir.join(output::segmentation(decoder)), &options)?;
+        Ok(Printed { decoder, options, corpus })
+    }
 }
 
 /// Rows by the number of the line.

@@ -8,6 +8,7 @@ mod brackets;
 mod check;
 
 mod cli;
+mod compare;
 mod dependencies;
 mod digests;
 mod formats;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use basics::streams;
 use grammaton::data::dependency::{Punctuation, Sentence, Tags};
 use grammaton::data::eval::Source;
@@ -11,9 +11,11 @@ use grammaton::data::eval::dependencies::{
 };
 use serde::Serialize;
 use training::baselines;
+use training::compare::scores::probability;
 use training::input;
 use training::metrics::score_text;
 
+use super::check_standard_input;
 use crate::commands::Answer;
 
 /// Arguments of `eval dependencies`.
@@ -74,8 +76,7 @@ impl File {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Answer> {
     let paths = [Some(&args.gold), Some(&args.predicted), args.against.as_ref()];
-    let n_standard = paths.into_iter().flatten().filter(|path| path.as_os_str() == "-").count();
-    ensure!(n_standard < 2, "only one of the files can be standard input");
+    check_standard_input(paths.into_iter().flatten())?;
     let punctuation = if args.keep_punctuation { Punctuation::Kept } else { Punctuation::Removed };
     let (one, other) = (File::read(&args.gold)?, File::read(&args.predicted)?);
     let text = match &args.against {
@@ -165,9 +166,4 @@ fn comparison_table(found: &ByLength<Comparison>) -> String {
     }
     text + "Accuracies are directed. The interval and \"A not better\" are of a paired bootstrap over sentences; \
             the sign test is two-sided, over the words that only one output has right.\n"
-}
-
-/// Formats a probability; a small one in scientific notation.
-fn probability(p: f64) -> String {
-    if p < 0.001 { format!("{p:.1e}") } else { format!("{p:.4}") }
 }
