@@ -25,7 +25,7 @@ fn train(dir: &TempDir, out: &str, corpus: &str, inference: &str) {
 fn runs() -> TempDir {
     let dir = folder(&[("text.txt", TEXT.as_bytes())]);
     train(&dir, "first", "path = \"text.txt\"", "max_rounds = 2");
-    train(&dir, "second", "path = \"text.txt\"", "max_rounds = 20\nalpha = 0.01");
+    train(&dir, "second", "path = \"text.txt\"", "max_rounds = 20\nconcentration = 10.0");
     dir
 }
 
@@ -100,7 +100,7 @@ fn exchanged_runs_have_the_negative_difference() {
         serde_json::from_str(&fs::read_to_string(dir.path().join("second/summary.json")).unwrap()).unwrap();
     assert_eq!(summary["scores"]["mbr"]["token_f1"], score(&there, "B", "token_f1")["score"]);
     let keys: Vec<&Value> = rows(&there, "settings").iter().map(|row| &row["key"]).collect();
-    assert_eq!(keys, ["inference.alpha", "inference.max_rounds"]);
+    assert_eq!(keys, ["inference.concentration", "inference.max_rounds"]);
 }
 
 #[test]
@@ -190,9 +190,12 @@ fn lines_and_words_that_differ_are_listed() {
         read("scores.tsv")
     );
     let page = read("compare.html");
-    for part in
-        ["<i class=\"off\">thecat</i>", "3 of 7 lines", "words that B has and A lacks", "inference.alpha"]
-    {
+    for part in [
+        "<i class=\"off\">thecat</i>",
+        "3 of 7 lines",
+        "words that B has and A lacks",
+        "inference.concentration",
+    ] {
         assert!(page.contains(part), "{part} is not in {page}");
     }
     for unwanted in ["<script", "http://", "https://", "NaN"] {
@@ -352,7 +355,7 @@ fn texts_are_counted_beside_each_other() {
     assert_eq!(row("words (tokens)"), ["4", "–"]);
     assert_eq!(row("words that occur once (hapaxes)"), ["2", "–"]);
     assert_eq!(row("words per utterance, mean (median)"), ["2.00 (2)", "–"]);
-    assert_eq!(row("symbols "), ["5", "5"]);
+    assert_eq!(row("symbols  "), ["5", "5"]);
     assert_eq!(row("word 1"), ["a 2", "–"]);
     let found: Value = serde_json::from_str(&stdout(
         &grammaton(&["eval", "stats", &words, &bare, "--json", "--top", "1"]).success(),

@@ -131,7 +131,8 @@ fn lines(found: &Comparison) -> Markup {
     html! {
         h2 { "Lines that differ" }
         p.quiet {
-            (whole(found.lines.len() as f64)) " of " (whole(found.n_lines as f64)) " lines, the most different first. Marked segments are not in all runs."
+            (whole(found.lines.len() as f64)) " of " (whole(found.n_lines as f64)) " lines, the most different first. Marked segments are not in "
+            @if found.scored.is_some() { "the gold segmentation." } @else { "all runs." }
             @if shown.len() < found.lines.len() { " The first " (shown.len()) " are shown; all of them are in " code { "lines.tsv" } "." }
         }
         div.samples.compared { @for line in shown { (self::line(line)) } }
@@ -143,7 +144,11 @@ fn line(line: &Line) -> Markup {
         let ends = segments.segments.iter().map(|(_, end)| *end);
         [0].into_iter().chain(ends.clone()).zip(ends).collect()
     };
-    let all: Vec<Vec<(u32, u32)>> = line.segmentations.iter().map(spans).collect();
+    // Against gold the marked segments are wrong; without, they are not in all runs.
+    let all: Vec<Vec<(u32, u32)>> = match &line.gold {
+        Some(gold) => vec![spans(gold)],
+        None => line.segmentations.iter().map(spans).collect(),
+    };
     let is_off = |span: (u32, u32)| all.iter().any(|spans| !spans.contains(&span));
     let row = |name: &str, segments: &Segments, marked: bool| {
         let marked = segments

@@ -34,14 +34,21 @@ pub fn probability(p: f64) -> String {
     if p < 0.001 { format!("{p:.1e}") } else { format!("{p:.4}") }
 }
 
+/// A p-value of a bootstrap, which is at least two in the number of resamples.
+fn p_value(p: f64) -> String {
+    if p < 0.0001 { format!("{p:.0e}") } else { format!("{p:.4}") }
+}
+
 /// A sentence on the difference of the first output and the one at position `other`.
 pub fn verdict(what: &str, other: usize, found: &Bootstrap) -> String {
     let (a, b) = (label(0), label(other));
-    let (low, high, p) = (found.low, found.high, probability(found.p));
+    let (low, high, p) = (found.low, found.high, p_value(found.p));
     let by = |low: f64, high: f64| {
         format!("{:.4} (95 % interval {low:.4} to {high:.4}, p = {p})", found.difference.abs())
     };
-    if low > 0.0 {
+    if (found.difference, low, high) == (0.0, 0.0, 0.0) {
+        format!("{what} of {a} and {b} is the same.")
+    } else if low > 0.0 {
         format!("{what} of {a} is higher than that of {b} by {}.", by(low, high))
     } else if high < 0.0 {
         format!("{what} of {b} is higher than that of {a} by {}.", by(-high, -low))
@@ -72,7 +79,7 @@ pub fn tables(found: &Comparison) -> [Vec<Vec<String>>; 2] {
                 format!("{} − {}, {}", label(0), label(other), measure(name)),
                 format!("{:+.4}", found.difference),
                 interval(found),
-                probability(found.p),
+                p_value(found.p),
             ]);
         }
     }

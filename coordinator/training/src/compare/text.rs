@@ -34,6 +34,7 @@ pub fn render(found: &Comparison, n: usize) -> String {
     };
     let names = |(run, letter): (&Run, String)| format!("{letter}  {}", run.folder);
     add(&found.runs.iter().zip(letters()).map(names).collect::<Vec<_>>());
+    add(&found.verdicts());
     let of_runs: Vec<Vec<(&str, String)>> = found.runs.iter().map(facts).collect();
     let mut rows = vec![row("", &mut letters())];
     for (at, (name, _)) in of_runs[0].iter().enumerate() {
@@ -48,25 +49,19 @@ pub fn render(found: &Comparison, n: usize) -> String {
         add(&[format!("Scores of {} sentences against gold", scored.outputs[0].scores.sentences)]);
         add(&[scores::text(scored).trim_end().to_owned()]);
     }
-    add(&found.verdicts());
     add(&[format!("{} of {} lines differ", found.lines.len(), found.n_lines)]);
     for line in found.lines.iter().take(n) {
         add(&self::line(line));
     }
     for run in 1..found.runs.len() {
-        for (lost, what) in [(false, "has and"), (true, "lacks and")] {
+        for lost in [false, true] {
+            let [has, lacks] = if lost { [0, run] } else { [run, 0] };
             let words = found.changed_words(run, lost);
-            let listed: Vec<String> =
-                words.iter().take(n).map(|(word, count)| format!("{} {count}", word.word)).collect();
-            let more = if words.len() > n { ", …" } else { "" };
-            let verb = if lost { "has" } else { "lacks" };
-            add(&[format!(
-                "{} words that {} {what} {} {verb}: {}{more}",
-                words.len(),
-                label(run),
-                label(0),
-                listed.join(", ")
-            )]);
+            let shown = words.iter().take(n).map(|(word, count)| format!("{} {count}", word.word));
+            let shown: Vec<String> = shown.chain((words.len() > n).then(|| "…".to_owned())).collect();
+            let (has, lacks) = (label(has), label(lacks));
+            let listed = if shown.is_empty() { String::new() } else { format!(": {}", shown.join(", ")) };
+            add(&[format!("{} words that {has} has and {lacks} lacks{listed}", words.len())]);
         }
     }
     text.trim_end().to_owned() + "\n"
