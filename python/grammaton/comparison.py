@@ -19,16 +19,16 @@ class Comparison:
 
     def __init__(self, found: dict[str, Any]) -> None:
         #: A row for each run: `run` (its letter), `folder`, `decoder`, `words`, `distinct_words`, `objective`, `r_hat`, `rounds`, `seconds`, `version`.
-        self.runs: list[dict[str, Any]] = found["runs"]
+        self.runs: list[dict[str, Any]] = _ordered(found["runs"], ["run", "folder", "decoder"])
         #: A row for each setting that differs: `key`, and its value by run.
-        self.settings: list[dict[str, Any]] = found["settings"]
+        self.settings: list[dict[str, Any]] = _ordered(found["settings"], ["key"])
         #: A row for each run and measure: `run`, `folder`, `measure`, `score` with the ends `low` and `high` of its 95 % interval; `difference`, that of the first run less this
         #: one, with the ends of its interval and its two-sided `p`. Without gold the measures are of the agreement with the first run.
-        self.scores: list[dict[str, Any]] = found["scores"]
+        self.scores: list[dict[str, Any]] = _ordered(found["scores"], ["run", "folder", "measure", "score", "low", "high"])
         #: A row for each line that is not segmented alike, the most different first: `line`, `differing` (a number of positions), `gold`, and its segmentation by run.
-        self.lines: list[dict[str, Any]] = found["lines"]
+        self.lines: list[dict[str, Any]] = _ordered(found["lines"], ["line", "differing", "gold"])
         #: A row for each word of which some run has more than another: `word`, `in_gold`, and its count by run.
-        self.words: list[dict[str, Any]] = found["words"]
+        self.words: list[dict[str, Any]] = _ordered(found["words"], ["word"])
         #: Number of lines that were compared.
         self.n_lines: int = found["n_lines"]
         #: Sentences on the differences, one for each run but the first.
@@ -56,6 +56,11 @@ class Comparison:
 
     def __repr__(self) -> str:
         return f"<grammaton.Comparison of {len(self.runs)} runs: {len(self.lines)} of {self.n_lines} lines differ>"
+
+
+def _ordered(rows: list[dict[str, Any]], first: list[str]) -> list[dict[str, Any]]:
+    """The rows with these columns before the others, which stay in alphabetical order."""
+    return [{name: row[name] for name in first} | row for row in rows]
 
 
 def compare(
