@@ -32,9 +32,9 @@ fn runs() -> TempDir {
 /// Replaces the segmentation of a run, which is as the decoder `mbr` printed it, with its table.
 fn replace(dir: &Path, lines: &[&str], gold: &[&str]) {
     fs::write(dir.join("segmentation.mbr.txt"), lines.join("\n") + "\n").unwrap();
-    let row = |(n, (line, gold)): (usize, (&&str, &&str))| match line.is_empty() {
-        true => format!("{}\t\t\t\tempty\n", n + 1),
-        false => format!("{}\t{gold}\t{line}\t-1\tok\n", n + 1),
+    let row = |(n, (line, gold)): (usize, (&&str, &&str))| {
+        let row = if line.is_empty() { "\t\t\tempty".to_owned() } else { format!("{gold}\t{line}\t-1\tok") };
+        format!("{}\t{row}\n", n + 1)
     };
     let rows: String = lines.iter().zip(gold).enumerate().map(row).collect();
     fs::write(
