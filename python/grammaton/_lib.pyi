@@ -17,6 +17,7 @@ __all__ = [
     "arcs_svg",
     "compare",
     "dependencies_job",
+    "exported",
     "job_file",
     "keys",
     "morphemes_job",
@@ -170,6 +171,16 @@ def dependencies_job(
     overwrite: bool,
 ) -> tuple[Path, list[str]]: ...
 def segmented(text: str | os.PathLike[str], set: list[str], words: bool, dir: str | os.PathLike[str]) -> str: ...
+def exported(
+    dir: str | os.PathLike[str],
+    format: str | None,
+    *,
+    original: str | os.PathLike[str] | None,
+    tier: list[str],
+    decoder: str | None,
+    level: str | None,
+    language: str | None,
+) -> tuple[str, list[str]]: ...
 def suggest(dir: str | os.PathLike[str], n: int) -> list[str]: ...
 def compare(
     dirs: list[str | os.PathLike[str]],

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import filecmp
 import os
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, SupportsIndex
 
 from .trees import Tree
+
+#: The end of a name of a file.
+_SUFFIX = re.compile(r"\.\w{1,9}$")
 
 #: A word with its tag, and with the number of its head.
 Row = tuple[str, str] | tuple[str, str, int]
@@ -17,8 +22,40 @@ Corpus = str | os.PathLike[str] | Iterable[str] | Iterable[Sequence[str]] | Iter
 
 
 def is_path(corpus: Any) -> bool:
-    """Whether a corpus is a path or URL."""
-    return isinstance(corpus, (str, os.PathLike))
+    """Whether a corpus is a path or URL. A text in place of a path is explained: `ValueError`, or `FileNotFoundError` if it might be a path."""
+    if not isinstance(corpus, str):
+        return isinstance(corpus, os.PathLike)
+    if "\n" in corpus or "\r" in corpus:
+        raise ValueError("a corpus is a path or an iterable of sentences, and this looks like a text; give its lines: text.splitlines()")
+    looks_like_path = "/" in corpus or os.sep in corpus or _SUFFIX.search(corpus)
+    if not looks_like_path and not os.path.exists(corpus):
+        message = f"there is no file of this name; if it is a sentence, give a list of sentences: [{corpus!r}]"
+        raise FileNotFoundError(errno.ENOENT, message, corpus)
+    return True
+
+
+def refuse_table(found: Any) -> None:
+    """Refuses a data frame, whose iteration gives the names of its columns, and a dictionary."""
+    names = getattr(found, "columns", getattr(found, "column_names", None))
+    if isinstance(found, Mapping):
+        raise TypeError("expected sentences, found a dictionary; give a list of them, as list(sentences.values())")
+    if names is not None and not isinstance(found, (str, bytes)):
+        names = [str(name) for name in names]
+        columns = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+        example = next((name for name in names if name in ("text", "word", "sentence", "utterance")), names[0] if names else "text")
+        raise TypeError(f"expected sentences, found a {type(found).__name__}; give the column of the text, as frame[{example!r}]; its columns are: {columns}")
+
+
+def path(name: str, found: Any) -> str:
+    """The absolute path of a file that the argument `name` gives."""
+    if not isinstance(found, (str, os.PathLike)):
+        raise TypeError(f"{name} must be the path of a file, found {type(found).__name__}; write its lines to a file")
+    text = os.fspath(found)
+    if not isinstance(text, str):
+        raise TypeError(f"{name} must be the path of a file as text, found {type(text).__name__}")
+    if "\n" in text:
+        raise ValueError(f"{name} must be the path of a file, and this looks like a text; write it to a file")
+    return os.path.abspath(text)
 
 
 #: Kinds of models that forms of sentences are for; text and lists of tokens are for all others.
@@ -31,6 +68,7 @@ def write(corpus: Iterable[Any], file: Path, kind: str | None = None, *, resume:
     A sentence is text; a list of tokens; a list of rows `(word, tag)` or `(word, tag, head)`, the head being the number of a word from 1, or 0;
     or a `Tree`. An exception of the iterator leaves an earlier file as it was. With `resume`, an earlier file must be the same.
     """
+    refuse_table(corpus)
     if isinstance(corpus, (bytes, bytearray)) or not isinstance(corpus, Iterable):
         raise TypeError(f"a corpus is a path or an iterable of sentences, found {type(corpus).__name__}")
     aside = file.with_name(f".{file.name}.{os.getpid()}")

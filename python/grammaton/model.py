@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from . import _lib
+from . import _lib, corpora
 from .trees import Dependencies, Tree
 
 _BATCH = 4096
@@ -109,6 +109,7 @@ class Model:
         """
         if isinstance(texts, str):
             raise TypeError("parse takes an iterable of sentences; give [text] for one")
+        corpora.refuse_table(texts)
         # Checked here, not when the first sentence is asked for.
         parser = self._model.parser(decoder, closed=closed, threads=threads)
         return self._parse(iter(texts), parser)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import warnings
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -114,6 +117,35 @@ class Result:
         """Copies the folder of results. `FileExistsError` if there is one already."""
         shutil.copytree(self.dir, dir)
 
+    def export(
+        self,
+        format: str | None = None,
+        *,
+        original: str | os.PathLike[str] | None = None,
+        tier: str | Iterable[str] = (),
+        decoder: str | None = None,
+        level: str | None = None,
+        language: str | None = None,
+    ) -> str:
+        """The segmented text in a format of other programs, as the command `grammaton export` writes it.
+
+        `format` is `"json"`, `"conllu"`, `"latex"`, `"chat"`, `"textgrid"`, `"eaf"`, `"flextext"`, `"tsv"`, or `"latex-scores"`. With `original`, the path of the file that
+        the text was made of, the segments are added to that file, or its identifiers, speakers and times to another format; `tier` names its tiers of text. `level` says
+        whether segments are `"words"` of a line or `"morphemes"` of a word. What there is to know about the file is a warning. `ValueError` for a text that the format cannot have.
+
+        >>> from grammaton import train
+        >>> result = train(["ab ba", "ba ab", "ab"], "auto:unigram", max_rounds=3).result()
+        >>> [json.loads(line)["line"] for line in result.export("json").splitlines()]
+        [1, 2, 3]
+        """
+        tiers = [tier] if isinstance(tier, str) else list(tier)
+        text, notices = _lib.exported(
+            self.dir, format, original=original, tier=tiers, decoder=decoder, level=level, language=language
+        )
+        for notice in notices:
+            warnings.warn(notice, stacklevel=2)
+        return text
+
     def table(self) -> dict[str, list[Any]]:
         """The metrics as columns of equal length, nested fields with dots: `scores.mbr.token_f1`. A round without a field has `None`."""
         rows = [_flat(round) for round in self.metrics]
@@ -146,7 +178,10 @@ class Result:
                 runs.setdefault(round["run"], []).append(round)
         halves = [rounds[len(rounds) // 2 :] for rounds in runs.values()]
         if not self._is_sampler():
-            raise ValueError("the method is no sampler, so there are no chains; use method=\"hastings\" or method=\"gibbs\"")
+            raise ValueError(
+                f'the method of this result, {self._method() or "unknown"}, is no sampler: it finds one estimate, and draws nothing that chains could have. '
+                'Train with method="hastings" or method="gibbs", as segment and morphemes do; the objective of each round is in table()'
+            )
         if len({len(half) for half in halves}) != 1:
             raise ValueError("the chains have different numbers of rounds")
         numbers: dict[str, list[list[float]]] = {"log_p": [[round["bound"] for round in half] for half in halves]}
@@ -158,13 +193,15 @@ class Result:
         return numbers
 
     def to_arviz(self) -> Any:
-        """The chains of a sampler as ArviZ takes them, which has to be installed. `ValueError` as of `chains`."""
+        """The chains of a sampler, as of `segment` and `morphemes`, as ArviZ takes them, which has to be installed. `ValueError` as of `chains`."""
+        chains = self.chains()  # first, so that a result without chains is named where ArviZ is not installed
+
         import inspect
 
         import arviz
         import numpy
 
-        posterior = {name: numpy.asarray(drawn) for name, drawn in self.chains().items()}
+        posterior = {name: numpy.asarray(drawn) for name, drawn in chains.items()}
         # Before version 1, groups were arguments.
         if "posterior" in inspect.signature(arviz.from_dict).parameters:
             return arviz.from_dict(posterior=posterior)
@@ -184,8 +221,13 @@ class Result:
         return None
 
     def _is_sampler(self) -> bool:
+        return self._method() in ("gibbs", "hastings")
+
+    def _method(self) -> str | None:
+        """The method of its job; `None` if the job does not say it."""
         job = (self.dir / "job.toml").read_text(encoding="utf-8")
-        return any(f'method = "{method}"' in job for method in ("gibbs", "hastings"))
+        found = re.search(r'^method = "([^"]*)"$', job, flags=re.MULTILINE)
+        return found and found[1]
 
     def __repr__(self) -> str:
         return f"<grammaton.{type(self).__name__} {self.dir}, {self.summary['rounds']} rounds, parameters {self.parameters_sha256[:8]}>"

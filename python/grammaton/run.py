@@ -10,13 +10,19 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _lib, corpora, progress
 from .corpora import Corpus
 from .result import Result, Segmentation
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._keys import Keys
 
 # Runs that go on when the interpreter ends are stopped, so that each leaves a checkpoint.
 atexit.register(_lib.stop_all)
@@ -140,7 +146,7 @@ def train(
     workers: int | None = None,
     memory: int | None = None,
     callback: Callable[[dict[str, Any]], None] | None = None,
-    **keys: Any,
+    **keys: Unpack[Keys],
 ) -> Run:
     """Starts to train, and returns the `Run` once corpus and grammar are read.
 
@@ -169,8 +175,8 @@ def train(
     wrapped = None if callback is None else _Callback(callback)
     earlier = "resume" if resume else "overwrite" if overwrite else "refuse"
     with _new_files_go_on_failure(folder.path, "corpus.txt", "grammar.gr"):
-        keys = job_keys(corpus, grammar, {"method": method, **keys}, folder.path, earlier)
-        return Run(_lib.Run.start(keys, earlier=earlier, workers=workers, memory=memory, callback=wrapped, folder=folder), folder)
+        all_keys = job_keys(corpus, grammar, {"method": method, **keys}, folder.path, earlier)
+        return Run(_lib.Run.start(all_keys, earlier=earlier, workers=workers, memory=memory, callback=wrapped, folder=folder), folder)
 
 
 def segment(
@@ -224,9 +230,11 @@ def segment(
         annotated=annotated, boundary_mark=boundary_mark, joined_mark=joined_mark,
     )
 
+    known = None if words is None else corpora.path("words", words)
+
     def job(path: Path, dir: Path, assignments: list[str]) -> tuple[Path, list[str]]:
         return _lib.segment_job(
-            path, dir, set=assignments, grammar=names, vowels=vowels, words=words, chains=chains, sweeps=sweeps, seconds=seconds, seed=seed, workers=workers
+            path, dir, set=assignments, grammar=names, vowels=vowels, words=known, chains=chains, sweeps=sweeps, seconds=seconds, seed=seed, workers=workers
         )
 
     return _segmented(text, job, False, reading, set, workers, dir, overwrite, progress)
@@ -275,9 +283,12 @@ def morphemes(
         annotated=annotated, boundary_mark=boundary_mark, joined_mark=joined_mark,
     )
 
+    files = {"prefixes": prefixes, "suffixes": suffixes, "stems": stems}
+    known: list[StrPath | None] = [None if file is None else corpora.path(name, file) for name, file in files.items()]
+
     def job(path: Path, dir: Path, assignments: list[str]) -> tuple[Path, list[str]]:
         return _lib.morphemes_job(
-            path, dir, set=assignments, grammar=grammar, known=[prefixes, suffixes, stems], cascade=cascade,
+            path, dir, set=assignments, grammar=grammar, known=known, cascade=cascade,
             chains=chains, sweeps=sweeps, seconds=seconds, seed=seed, workers=workers,
         )
 
@@ -306,7 +317,8 @@ def _segmented(
             path = _new_file(folder.path, "text.txt", overwrite)
             if corpora.write(text, path) and reading["unit"] != "token":  # type: ignore[arg-type]
                 raise ValueError('lists of tokens need unit="token"')
-        convert: dict[str, Callable[[Any], Any]] = {"column": str, "digraphs": list} | dict.fromkeys(("gold", "annotated"), _absolute)
+        convert: dict[str, Callable[[Any], Any]] = {"column": str, "digraphs": list}
+        convert |= {name: partial(corpora.path, name) for name in ("gold", "annotated")}
         given = {key: value for key, value in reading.items() if value is not None and value is not False}
         keys = {f"corpus.{key}": convert[key](value) if key in convert else value for key, value in given.items()} | (set or {})
         # Strings, numbers, lists, true and false are written alike in JSON and TOML.
@@ -319,10 +331,6 @@ def _segmented(
     run.summary()
     segmented = _lib.segmented(path, assignments, words, folder.path).splitlines()
     return Segmentation(folder.path, segmented, _keep=folder)
-
-
-def _absolute(path: StrPath) -> str:
-    return str(Path(path).absolute())
 
 
 def dependencies(

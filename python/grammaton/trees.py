@@ -17,11 +17,13 @@ _STYLE = (
 _ESCAPED = "()%'\\"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Tree:
     """A tree of constituents; a leaf has no children.
 
     >>> tree = Tree.parse("(Sentence (Word h i))")
+    >>> tree
+    Tree.parse('(Sentence (Word h i))')
     >>> tree.leaves
     ['h', 'i']
     >>> print(tree)
@@ -84,6 +86,9 @@ class Tree:
                 waiting.append(")")
                 waiting.extend(reversed(node.children))
         return "".join(written).lstrip()
+
+    def __repr__(self) -> str:
+        return f"Tree.parse({str(self)!r})" if self.children else f"Tree({self.label!r})"
 
     def to_tuple(self) -> tuple[str, list[Any]]:
         """Nested `(label, children)` with leaves as text."""

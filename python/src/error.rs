@@ -27,11 +27,15 @@ create_exception!(
 );
 
 /// Options of the command line in messages, and the arguments that do the same.
-const OPTIONS: [(&str, &str); 4] = [
+const OPTIONS: [(&str, &str); 8] = [
     ("--overwrite", "overwrite=True"),
     ("--resume", "resume=True"),
     ("--out DIR", "dir=..."),
     ("--grammar", "grammar"),
+    ("--original", "original"),
+    ("--tier", "tier"),
+    ("--level", "level"),
+    ("--format", "format"),
 ];
 
 /// The exception for an error.

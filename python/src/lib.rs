@@ -6,6 +6,7 @@
 //! - `model`: trained models;
 //! - `client`: a client of a service;
 //! - `drawing`: pictures of trees;
+//! - `export`: results in the formats of other programs;
 //! - `error`, `logging`, `wait`: what crosses the border to Python in every module.
 //!
 //! Invariants: no call holds the interpreter lock while it waits; no signal handler is installed; what Python passes in is checked before
@@ -15,6 +16,7 @@ mod arguments;
 mod client;
 mod drawing;
 mod error;
+mod export;
 mod logging;
 mod model;
 mod run;
@@ -36,6 +38,8 @@ mod _lib {
     use super::drawing::{arcs_svg, tree_svg};
     #[pymodule_export]
     use super::error::{GrammarError, Stopped};
+    #[pymodule_export]
+    use super::export::exported;
     #[pymodule_export]
     use super::model::{Model, Parser};
     #[pymodule_export]

@@ -126,8 +126,9 @@ def test_results(corpus: Path, tmp_path: Path) -> None:
     result.save(tmp_path / "copy")
     assert grammaton.Result(tmp_path / "copy").parameters_sha256 == result.parameters_sha256
     assert "3 rounds" in repr(result) and "finished" in repr(run)
-    with pytest.raises(ValueError, match="no sampler"):
-        result.chains()
+    for of_chains in (result.chains, result.to_arviz):
+        with pytest.raises(ValueError, match='vb, is no sampler.*method="hastings"'):
+            of_chains()
 
 
 def test_tables_of_other_libraries(corpus: Path) -> None:

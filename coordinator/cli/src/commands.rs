@@ -9,6 +9,7 @@ pub mod compare;
 pub mod completions;
 pub mod dependencies;
 pub mod eval;
+pub mod export;
 pub mod fetch;
 pub mod grammars;
 pub mod inspect;

@@ -17,7 +17,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use proto::log::{self, Form};
 
 use crate::commands::{
-    Answer, annotate, bench, cancel, check, compare, completions, dependencies, eval, fetch, grammars,
+    Answer, annotate, bench, cancel, check, compare, completions, dependencies, eval, export, fetch, grammars,
     inspect, job_process, jobs, keys, logs, man, morphemes, new, parse, plan, run, sample, segment, serve,
     status, submit, suggest, token, train, treebank, up, workers,
 };
@@ -85,6 +85,8 @@ enum Command {
     Sample(sample::Args),
     /// Extract a grammar from a treebank, to train from its trees
     Treebank(treebank::Args),
+    /// Write a segmented text in a format of other programs: JSON, CoNLL-U, LaTeX, CHAT, Praat, ELAN, FieldWorks
+    Export(export::Args),
     /// Print the lines of a result whose annotation would teach most
     Suggest(suggest::Args),
     /// Annotate the lines of a result in a browser, and see what is learned from them
@@ -180,6 +182,7 @@ fn answer(args: Vec<OsString>) -> ExitCode {
         Command::Compare(args) => compare::run(&args),
         Command::Sample(args) => sample::run(&args),
         Command::Treebank(args) => treebank::run(&args),
+        Command::Export(args) => export::run(&args),
         Command::Suggest(args) => suggest::run(&args),
         Command::Annotate(args) => annotate::run(&args),
         Command::Inspect(args) => inspect::run(&args),

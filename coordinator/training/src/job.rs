@@ -16,6 +16,7 @@ pub mod reference;
 pub mod source;
 pub mod sweep;
 mod tables;
+pub mod typed;
 
 use std::collections::BTreeMap;
 use std::io::Read;

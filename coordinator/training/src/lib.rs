@@ -6,7 +6,7 @@
 //! - *training*: [`model`] (the model file), [`inspection`] (of a trained model), [`metrics`] and [`outcome`] (metrics of rounds, and
 //!   results), [`baselines`] (scores below those of trivial analyses), [`snapshot`] (learned parameters for display), [`events`] (events of a run, and their readers), [`time_left`] (an estimate), [`train`], [`choice`] (of grammars, without gold), [`row`], [`lexicon`] and [`boundary`] (tables of results);
 //! - *out*: [`progress`] and [`report`] (terminal and HTML), [`output`] (the folder of results), [`run`] (a job from its file to its results);
-//! - *back in*: [`segmented`] (a result that is read again), [`compare`] (several beside each other), [`suggest`] (the lines to annotate), [`annotation_file`] and [`relearn`] (what is said of them, and learned from it).
+//! - *back in*: [`segmented`] (a result that is read again), [`compare`] (several beside each other), [`export`] (in formats of other programs), [`suggest`] (the lines to annotate), [`annotation_file`] and [`relearn`] (what is said of them, and learned from it).
 
 pub mod job;
 
@@ -51,6 +51,8 @@ pub mod run;
 pub mod segmented;
 
 pub mod compare;
+
+pub mod export;
 
 pub mod suggest;
 

@@ -28,7 +28,8 @@ pub const SUMMARY: &str = "summary.json";
 const METRICS: &str = "metrics.jsonl";
 /// The job with all values.
 pub const JOB: &str = "job.toml";
-const PARSES: &str = "parses.txt";
+/// Trees in brackets.
+pub const PARSES: &str = "parses.txt";
 const REPORT: &str = "report.html";
 const LEXICON: &str = "lexicon.tsv";
 /// Probabilities of boundaries ([`crate::boundary`]).

@@ -52,15 +52,30 @@ impl fmt::Display for Row<'_> {
     }
 }
 
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl Status {
+    /// All of them.
+    const ALL: [Status; 5] =
+        [Status::Ok, Status::HeldOut, Status::NoAnalysis, Status::UnknownSymbol, Status::Empty];
+
+    /// The status that is written like this.
+    pub fn of(text: &str) -> Option<Status> {
+        Status::ALL.into_iter().find(|status| status.in_words() == text)
+    }
+
+    fn in_words(self) -> &'static str {
+        match self {
             Status::Ok => "ok",
             Status::HeldOut => "held out",
             Status::NoAnalysis => "no analysis",
             Status::UnknownSymbol => "unknown symbol",
             Status::Empty => "empty",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.in_words())
     }
 }
 
@@ -96,6 +111,8 @@ mod tests {
         assert_eq!(row.to_string(), "3\ta b\tab\t-2.5\tok");
         assert_eq!(Row::empty(4).to_string(), "4\t\t\t\tempty");
         assert_eq!(Row::HEADER.split('\t').count(), 5);
+        assert!(Status::ALL.iter().all(|status| Status::of(&status.to_string()) == Some(*status)));
+        assert_eq!(Status::of(""), None);
     }
 
     #[test]

@@ -66,8 +66,7 @@ impl Segmented {
         );
         let job = Job::load(&dir.join(JOB), &[])?;
         let Printed { options, corpus, .. } = Printed::read(dir, &job)?;
-        let text = input::text(&boundaries, &boundaries.display().to_string(), "boundaries")?;
-        let mut by_line = by_line(&text).with_context(|| boundaries.display().to_string())?;
+        let mut by_line = self::boundaries(&boundaries)?;
         let mut sentences = Vec::new();
         for (at, line) in corpus.lines.iter().enumerate() {
             let Some(rows) = by_line.remove(line) else { continue };
@@ -174,17 +173,28 @@ impl Printed {
                 dir.display()
             )
         };
-        let options = job.corpus.options();
-        let options = Options {
-            format: Format::Segmented,
-            unit: options.effective_unit(),
-            layout: Layout::default(),
-            cleaning: Cleaning { digraphs: options.cleaning.digraphs, ..Cleaning::default() },
-            ..options
-        };
+        let options = printed_options(job);
         let (corpus, _) = input::corpus(&dir.join(output::segmentation(decoder)), &options)?;
         Ok(Printed { decoder, options, corpus })
     }
+}
+
+/// How segmented lines of a job's results are read.
+pub fn printed_options(job: &Job) -> Options {
+    let options = job.corpus.options();
+    Options {
+        format: Format::Segmented,
+        unit: options.effective_unit(),
+        layout: Layout::default(),
+        cleaning: Cleaning { digraphs: options.cleaning.digraphs, ..Cleaning::default() },
+        ..options
+    }
+}
+
+/// The rows of the table of boundaries at `path`, by the number of the line.
+pub fn boundaries(path: &Path) -> Result<FxHashMap<u32, Vec<BoundaryRow>>> {
+    let name = path.display().to_string();
+    by_line(&input::text(path, &name, "boundaries")?).context(name)
 }
 
 /// Rows by the number of the line.

@@ -5,7 +5,7 @@ use basics::nearest::nearest;
 use basics::streams;
 use clap::Parser;
 use grammaton::settings::key::Key;
-use training::job::{Job, reference};
+use training::job::{Job, reference, typed};
 
 use super::Answer;
 
@@ -20,12 +20,19 @@ pub struct Args {
     /// Print the reference of all keys in Markdown
     #[arg(long, conflicts_with = "keys")]
     markdown: bool,
+    /// Print the types of all keys as the module `grammaton._keys` of Python
+    #[arg(long, hide = true, conflicts_with_all = ["keys", "markdown"])]
+    python: bool,
 }
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Answer> {
     if args.markdown {
         streams::print(&reference::markdown())?;
+        return Ok(Answer::Yes);
+    }
+    if args.python {
+        streams::print(&typed::python())?;
         return Ok(Answer::Yes);
     }
     let keys = Job::keys();

@@ -9,23 +9,27 @@ use anyhow::{Context as _, Result, bail, ensure};
 use basics::streams;
 use basics::streams::Stdout;
 use clap::ValueEnum as _;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use grammaton::data::corpus::{Corpus, Options, UnknownSymbol};
 use grammaton::decoding::Decoding;
 use grammaton::grammar::SymbolId;
 use grammaton::models::Trained;
 use grammaton::models::decode::{Decoded, Decoder};
 use grammaton::models::dmv::nouns;
+use training::export::{self, Level, Line, Writer};
 use training::input;
 use training::model::SavedModel;
 use training::row::{Gaps, Row, Status};
 
 use super::Answer;
+use super::export::Writing;
 
 /// Arguments of `parse`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n\
     \x20 grammaton parse results new.txt\n\
     \x20 grammaton parse results - --decoder mbr --format tsv\n\
+    \x20 grammaton parse results new.txt --format json\n\
     \x20 grammaton parse results new.conllu")]
 pub struct Args {
     /// Model: a folder written by `train`, or its model.bin
@@ -36,8 +40,10 @@ pub struct Args {
     #[arg(long, value_enum)]
     pub decoder: Option<DecoderName>,
     /// Output format; a model of trees always prints trees, and a dependency model CoNLL-U
-    #[arg(help_heading = "Output", long, value_enum, default_value = "segmentation")]
+    #[arg(help_heading = "Output", long, value_parser = format_parser(), default_value = "segmentation")]
     pub format: Format,
+    #[command(flatten)]
+    writing: Writing,
     /// Use only learned strings, as in training; by default, unseen text may have new strings
     #[arg(long)]
     pub closed: bool,
@@ -101,14 +107,32 @@ impl DecoderName {
 }
 
 /// Output formats.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
-    /// Sentences cut into segments
+    /// Sentences cut into segments.
     Segmentation,
-    /// Bracketed trees
+    /// Bracketed trees.
     Brackets,
-    /// A table: number of the line, gold, segmentation, log-probability, status
+    /// A table.
     Tsv,
+    /// A format of other programs.
+    Export(export::Format),
+}
+
+/// Parser of a format by its name.
+fn format_parser() -> impl TypedValueParser<Value = Format> {
+    let own = [
+        ("segmentation", "Sentences cut into segments"),
+        ("brackets", "Bracketed trees"),
+        ("tsv", "A table: number of the line, gold, segmentation, log-probability, status"),
+    ];
+    let values = own.into_iter().chain(export::Format::ALL.map(|format| (format.name(), format.about())));
+    let values = values.map(|(name, about)| PossibleValue::new(name).help(about));
+    PossibleValuesParser::new(values).map(|name| match name.as_str() {
+        "brackets" => Format::Brackets,
+        "tsv" => Format::Tsv,
+        name => export::Format::of(name).map_or(Format::Segmentation, Format::Export),
+    })
 }
 
 /// Number of sentences decoded in one batch, while the lines of the batch before are printed.
@@ -133,7 +157,12 @@ pub fn run(args: &Args) -> Result<Answer> {
     let saved = SavedModel::load(&args.model)?;
     let tags = saved.model.of_grammar().and_then(|model| nouns::tags(&model.grammar));
     let has_rows = matches!(saved.model, Trained::Grammar(_)) && tags.is_none();
-    ensure!(args.format != Format::Tsv || has_rows, "--format tsv is for a model of segments; leave it out");
+    ensure!(
+        !args.writing.is_given() || matches!(args.format, Format::Export(_)),
+        "--level and --language are for formats of other programs, such as --format json; leave them out"
+    );
+    let is_of_segments = matches!(args.format, Format::Tsv | Format::Export(_));
+    ensure!(!is_of_segments || has_rows, "this --format is for a model of segments; leave it out");
     let model = match saved.model {
         Trained::Grammar(model) => model,
         Trained::Treebank(model) => return trees::run(args, &model),
@@ -160,11 +189,16 @@ pub fn run(args: &Args) -> Result<Answer> {
         notices.iter().for_each(|notice| streams::tell(&format!("notice: {notice}")));
     }
     let parts = input::text_to_parse(&args.corpus, &options)?;
-    let mut out = Printer::new(args.format)?;
+    let labels: Vec<String> =
+        model.segments.iter().map(|&symbol| model.grammar.name(symbol).to_owned()).collect();
+    let mut out = Printer::new(args.format, &args.writing, labels)?;
     let threads = args.threads.map_or(0, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let grammar = model.grammar.clone();
-    let decoding = Decoding::new(model, decoder, args.format == Format::Brackets, args.closed);
+    // Trees have the categories of segments; what annotations correct is no tree.
+    let with_trees = args.format == Format::Brackets
+        || (corrections.is_none() && matches!(args.format, Format::Export(_)));
+    let decoding = Decoding::new(model, decoder, with_trees, args.closed);
     let (mut n_sentences, mut n_lines) = (0, 0);
     let (mut without, mut unknown) = (Vec::new(), Vec::new());
     for part in parts {
@@ -199,7 +233,7 @@ pub fn run(args: &Args) -> Result<Answer> {
     out.finish(n_lines)?;
     let Some(first) = without.first() else { return Ok(Answer::Yes) };
     let printed = match args.format {
-        Format::Segmentation => "whole",
+        Format::Segmentation | Format::Export(_) => "whole",
         Format::Brackets => "as `()`",
         Format::Tsv => "without a segmentation",
     };
@@ -227,21 +261,37 @@ struct Printer {
     out: Stdout,
     format: Format,
     gaps: Gaps,
+    /// Of a format of other programs.
+    writer: Option<Writer>,
+    level: Level,
+    /// Names of the nonterminals whose constituents are segments.
+    labels: Vec<String>,
 }
 
 impl Printer {
-    fn new(format: Format) -> Result<Printer> {
+    /// A printer of the segments that are constituents of these nonterminals.
+    fn new(format: Format, writing: &Writing, labels: Vec<String>) -> Result<Printer> {
         let mut out = Stdout::lock();
         if format == Format::Tsv {
             out.line(Row::HEADER)?;
         }
-        Ok(Printer { out, format, gaps: Gaps::default() })
+        let writer = match format {
+            Format::Export(format) => Some(writing.writer(format)),
+            Format::Segmentation | Format::Brackets | Format::Tsv => None,
+        };
+        let level = writing.level(|| Level::of(labels.iter().map(String::as_str)));
+        Ok(Printer { out, format, gaps: Gaps::default(), writer, level, labels })
     }
 
     /// Prints the sentence at a position of `corpus`. One without an analysis is one segment, an empty tree, or a row without a
     /// segmentation.
     fn sentence(&mut self, corpus: &Corpus, at: usize, found: Result<Decoded, Status>) -> Result<()> {
         let line = corpus.lines[at];
+        if self.writer.is_some() {
+            self.empty_before(line)?;
+            let line = self.exported(corpus, at, found)?;
+            return self.write(line);
+        }
         let answer = |given: Option<String>| {
             given.context("internal error: a sentence was decoded without an answer; please report it")
         };
@@ -252,7 +302,7 @@ impl Printer {
             (Format::Segmentation, Err(_)) => corpus.line(at, &[corpus.sentences[at].len() as u32]),
             (Format::Brackets, Ok(decoded)) => answer(decoded.trees.into_iter().next())?,
             (Format::Brackets, Err(_)) => "()".to_owned(),
-            (Format::Tsv, found) => {
+            (Format::Tsv | Format::Export(_), found) => {
                 let gold = corpus.gold_line(at);
                 let predicted = found.as_ref().ok().map(segmentation).transpose()?;
                 let row = Row {
@@ -268,6 +318,27 @@ impl Printer {
         self.line(line, &text)
     }
 
+    /// A line in a format of other programs.
+    fn exported(&self, corpus: &Corpus, at: usize, found: Result<Decoded, Status>) -> Result<Line> {
+        let whole = vec![corpus.sentences[at].len() as u32];
+        let status = found.as_ref().err().copied().unwrap_or(Status::Ok);
+        let found = found.ok();
+        let ends = found.as_ref().and_then(|decoded| decoded.segmentations.first()).unwrap_or(&whole);
+        let tree = found.as_ref().and_then(|decoded| decoded.trees.first());
+        let segments = export::results::segments(corpus, at, ends, tree.map(String::as_str), &self.labels)?;
+        let gold = corpus.gold.as_ref().and_then(|gold| gold[at].first());
+        Ok(Line {
+            gold: gold.map(|ends| corpus.segments(at, ends)),
+            log_probability: found.as_ref().map(|decoded| decoded.log_z),
+            ..Line::new(corpus.lines[at], self.level, corpus.line(at, &whole), segments, status)
+        })
+    }
+
+    fn write(&mut self, line: Line) -> Result<()> {
+        let text = self.writer.as_mut().map(|writer| writer.line(line)).transpose()?;
+        self.out.text(&text.unwrap_or_default())
+    }
+
     /// Prints the analysis of a line, after the empty lines before it.
     fn line(&mut self, line: u32, text: &str) -> Result<()> {
         self.empty_before(line)?;
@@ -278,6 +349,7 @@ impl Printer {
         self.gaps.before(line).try_for_each(|line| match self.format {
             Format::Segmentation | Format::Brackets => self.out.line(""),
             Format::Tsv => self.out.line(&Row::empty(line).to_string()),
+            Format::Export(_) => self.write(Line::empty(line, Status::Empty)),
         })
     }
 
@@ -289,6 +361,9 @@ impl Printer {
     /// Prints the empty lines at the end of a text of `n_lines` lines.
     fn finish(&mut self, n_lines: u32) -> Result<()> {
         self.empty_before(n_lines + 1)?;
+        if let Some(writer) = self.writer.take() {
+            self.out.text(&writer.finish()?)?;
+        }
         self.out.flush()
     }
 }

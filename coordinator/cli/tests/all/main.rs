@@ -11,6 +11,7 @@ mod cli;
 mod compare;
 mod dependencies;
 mod digests;
+mod export;
 mod formats;
 mod grammars;
 mod lexicon;

@@ -15,6 +15,11 @@ fn the_reference_of_the_job_file_is_generated_from_its_keys() {
         page == training::job::reference::markdown(),
         "docs/JOB.md is not what `grammaton keys --markdown` prints"
     );
+    let module = std::fs::read_to_string(root().join("python/grammaton/_keys.py")).unwrap();
+    assert!(
+        module == training::job::typed::python(),
+        "python/grammaton/_keys.py is not what `grammaton keys --python` prints"
+    );
 }
 
 #[test]

@@ -14,6 +14,7 @@ use grammaton::data::eval::significance::{Bootstrap, Interval};
 use serde::Serialize;
 use training::baselines as floors;
 use training::compare::scores::{self, label};
+use training::export::scores::of_segmentations;
 use training::input;
 use training::metrics::{Scores, score_text};
 
@@ -24,6 +25,7 @@ use crate::commands::Answer;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n\
     \x20 grammaton eval segmentation gold.txt results/segmentation.mbr.txt\n\
+    \x20 grammaton eval segmentation gold.txt results/segmentation.mbr.txt --latex\n\
     \x20 grammaton eval segmentation first.txt second.txt --against gold.txt")]
 pub struct Args {
     /// File of the gold segmentation, or of words with their analyses, as in `gladly<TAB>glad ly, gladly`, of which the best counts; with --against, of the first output
@@ -46,6 +48,9 @@ pub struct Args {
     /// Print one JSON object
     #[arg(help_heading = "Output", long)]
     pub json: bool,
+    /// Print a table in LaTeX (booktabs), in percent
+    #[arg(help_heading = "Output", long, conflicts_with_all = ["json", "against"])]
+    pub latex: bool,
     /// Unit of a symbol
     #[arg(long, value_parser = unit_parser(), default_value = "char")]
     pub unit: Unit,
@@ -74,7 +79,13 @@ fn one(args: &Args, options: &Options) -> Result<String> {
     let found: Vec<Vec<String>> = morphemes(&predicted, false).into_iter().flatten().collect();
     let morphemes = emma::score(&morphemes(&gold, has_analyses), &found);
     let scored = Scored { scores, morphemes, analyses: has_analyses.then_some(n_analyses) };
-    Ok(if args.json { serde_json::to_string(&scored.line())? + "\n" } else { scored.table() })
+    Ok(if args.json {
+        serde_json::to_string(&scored.line())? + "\n"
+    } else if args.latex {
+        of_segmentations(&[(&predicted.source_name, &scores)])
+    } else {
+        scored.table()
+    })
 }
 
 /// Scores of a segmentation.

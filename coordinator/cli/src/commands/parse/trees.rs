@@ -26,7 +26,7 @@ pub fn run(args: &Args, model: &Model) -> Result<Answer> {
     let max_symbols = args.max_symbols.unwrap_or(LONGEST);
     let options = Options { format: Format::Tokens, unit: Unit::Token, max_symbols, ..Options::default() };
     let parts = input::text_to_parse(&args.corpus, &options)?;
-    let mut out = Printer::new(super::Format::Brackets)?;
+    let mut out = Printer::new(super::Format::Brackets, &args.writing, Vec::new())?;
     let threads = args.threads.map_or(0, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let parser = Parser::new(model, THRESHOLD);
