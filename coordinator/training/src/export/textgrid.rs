@@ -6,7 +6,6 @@
 //! Praat reads strings in quotes and numbers that stand alone, and skips everything else; so do we. Law: tiers that were there stay, and intervals of a new tier cover
 //! the time of the file without a gap.
 
-use std::fmt::Write as _;
 use std::ops::Range;
 use std::vec::IntoIter;
 
@@ -171,6 +170,8 @@ impl Document for Grid {
 
     fn with(&self, lines: &[Option<Line>]) -> Result<String> {
         lines.iter().flatten().try_for_each(Line::check)?;
+        // Praat reads a mixture, but not all programs do.
+        let is_long = self.text.contains("intervals [") || self.text.contains("item [");
         let (mut written, mut n, mut lines) = (String::new(), self.n_tiers, lines);
         for Tier { name, span, intervals } in &self.tiers {
             let (of_tier, rest) = lines.split_at(intervals.len().min(lines.len()));
@@ -184,7 +185,8 @@ impl Document for Grid {
                 let intervals = intervals.iter().zip(of_tier);
                 let intervals = intervals.map(|((start, end, _), line)| (*start, *end, line.as_ref()));
                 n += 1;
-                written += &tier(n, &name, *span, intervals, parts);
+                let tier = tier(&name, *span, intervals, parts);
+                written += &if is_long { tier.long(n) } else { tier.short() };
             }
         }
         let line_end = if self.text.ends_with('\n') { "" } else { "\n" };
@@ -218,12 +220,11 @@ fn kinds<'a>(mut lines: impl Iterator<Item = &'a Line>) -> Vec<(&'static str, Pa
 
 /// A tier whose intervals are divided into the parts of their lines; what no interval covers has no label.
 fn tier<'a>(
-    number: u32,
     name: &str,
     span: (f64, f64),
     intervals: impl Iterator<Item = (f64, f64, Option<&'a Line>)>,
     parts: Parts,
-) -> String {
+) -> Tier {
     let mut found: Vec<(f64, f64, String)> = Vec::new();
     let mut done = span.0;
     for (start, end, line) in intervals {
@@ -239,22 +240,39 @@ fn tier<'a>(
     if done < span.1 || found.is_empty() {
         found.push((done, span.1, String::new()));
     }
-    let mut text = format!(
-        "    item [{number}]:\n        class = \"IntervalTier\"\n        name = {}\n        xmin = {}\n        xmax = {}\n        intervals: size = {}\n",
-        quoted(name),
-        span.0,
-        span.1,
-        found.len()
-    );
-    for ((start, end, label), at) in found.iter().zip(1..) {
-        let label = quoted(label);
-        write!(
-            text,
-            "        intervals [{at}]:\n            xmin = {start}\n            xmax = {end}\n            text = {label}\n"
-        )
-        .expect("a string has room");
+    Tier { name: name.to_owned(), span, intervals: found }
+}
+
+impl Tier {
+    /// The tier in the long form, as one with this number.
+    fn long(&self, number: u32) -> String {
+        let Tier { name, span, intervals } = self;
+        let mut text = format!(
+            "    item [{number}]:\n        class = \"IntervalTier\"\n        name = {}\n        xmin = {}\n        xmax = {}\n        intervals: size = {}\n",
+            quoted(name),
+            span.0,
+            span.1,
+            intervals.len()
+        );
+        for ((start, end, label), at) in intervals.iter().zip(1..) {
+            let label = quoted(label);
+            text += &format!(
+                "        intervals [{at}]:\n            xmin = {start}\n            xmax = {end}\n            text = {label}\n"
+            );
+        }
+        text
     }
-    text
+
+    /// The tier in the short form.
+    fn short(&self) -> String {
+        let Tier { name, span, intervals } = self;
+        let mut text =
+            format!("\"IntervalTier\"\n{}\n{}\n{}\n{}\n", quoted(name), span.0, span.1, intervals.len());
+        for (start, end, label) in intervals {
+            text += &format!("{start}\n{end}\n{}\n", quoted(label));
+        }
+        text
+    }
 }
 
 fn quoted(text: &str) -> String {
@@ -273,7 +291,7 @@ pub fn grid(lines: &[Line]) -> Result<String> {
         for (kind, parts) in [("text", whole as Parts)].into_iter().chain(kinds) {
             n += 1;
             let intervals = lines.iter().map(|(start, end, line)| (*start, *end, Some(*line)));
-            tiers += &tier(n, &format!("{kind}{of_speaker}"), (0.0, end), intervals, parts);
+            tiers += &tier(&format!("{kind}{of_speaker}"), (0.0, end), intervals, parts).long(n);
         }
     }
     Ok(format!(
@@ -318,6 +336,7 @@ mod tests {
             let expected =
                 [(0.0, 0.5, "un"), (0.5, 1.0, "do"), (1.0, 1.5, "it"), (1.5, 2.0, ""), (2.0, 4.5, "no")];
             assert_eq!(texts(&again), expected.map(|(start, end, text)| (start, end, text.to_owned())));
+            assert_eq!(written.contains("item [4]"), text == LONG);
             // Everything before the new tiers, but for their number.
             let mut kept = values(&written);
             kept.truncate(values(text).len());
