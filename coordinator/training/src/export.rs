@@ -15,9 +15,9 @@ pub mod latex;
 
 pub mod scores;
 
-pub mod original;
-
 mod xml;
+
+pub mod document;
 
 mod chat;
 
@@ -26,6 +26,8 @@ mod textgrid;
 mod eaf;
 
 mod flextext;
+
+pub mod original;
 
 pub mod results;
 

@@ -13,8 +13,8 @@ use std::ops::Range;
 use anyhow::{Result, ensure};
 use grammaton::data::corpus::chat;
 
+use super::document::{Document, Utterance};
 use super::line::{Line, Source};
-use super::original::{Document, Utterance};
 
 /// A transcript.
 pub struct Transcript {
@@ -198,7 +198,7 @@ mod tests {
         text.lines().filter_map(chat::utterance).collect()
     }
 
-    const TRANSCRIPT: &str = "@UTF8\r\n@Begin\r\n*CHI:\tyu want .\r\n\tto \u{15}10_25\u{15}\r\n%mor:\tx\r\n%xseg:\told\r\n\tones\r\n%com:\ty\r\n*MOT:\txxx .\r\n*MOT:\tno";
+    const TRANSCRIPT: &str = "@UTF8\r\n@Begin\r\n*CHI:\tyu want .\r\n\tto \u{15}10_25\u{15}\r\n%mor:\tx\r\n%xseg:\tearlier\r\n\tones\r\n%com:\ty\r\n*MOT:\txxx .\r\n*MOT:\tno";
 
     #[test]
     fn a_tier_is_added_below_each_utterance_and_nothing_else_changes() {
@@ -211,7 +211,7 @@ mod tests {
         let lines = [Some(words(1, &[&["yu"], &["wa", "nt"]])), None, Some(words(2, &[&["no"]]))];
         let written = read.with(&lines).unwrap();
         let expected = TRANSCRIPT
-            .replace("%xseg:\told\r\n\tones\r\n", "")
+            .replace("%xseg:\tearlier\r\n\tones\r\n", "")
             .replace("%mor", "%xseg:\tyu wa-nt\r\n%mor")
             .replace("\tno", "\tno\r\n%xseg:\tno\r\n");
         assert_eq!(written, expected);

@@ -12,8 +12,8 @@ use std::ops::Range;
 use anyhow::{Context as _, Result, ensure};
 use rustc_hash::FxHashMap;
 
+use super::document::{Document, Utterance, choose};
 use super::line::{Line, Source, Speech, speeches};
-use super::original::{Document, Utterance, choose};
 use super::xml::{Insertions, Node, attribute, escaped, nodes};
 
 /// A file.

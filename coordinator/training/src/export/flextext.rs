@@ -10,8 +10,8 @@ use std::ops::Range;
 
 use anyhow::{Result, ensure};
 
+use super::document::{Document, Utterance};
 use super::line::{Line, Segment, Source, Word};
-use super::original::{Document, Utterance};
 use super::xml::{Insertions, Node, attribute, escaped, nodes};
 
 /// A file.

@@ -12,32 +12,12 @@ use rustc_hash::FxHashMap;
 use unicode_normalization::UnicodeNormalization as _;
 
 use super::chat::Transcript;
+use super::document::{Document, Utterance};
 use super::eaf::Eaf;
 use super::flextext::Interlinear;
-use super::line::{Level, Line, Segment, Source, Word};
+use super::line::{Level, Line, Segment, Word};
 use super::textgrid::Grid;
 use crate::row::Status;
-
-/// An utterance of a file.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Utterance {
-    /// Its words, as far as spaces mark them.
-    pub words: Vec<String>,
-    /// Its place.
-    pub source: Source,
-}
-
-/// A file that segments can be added to.
-pub trait Document {
-    /// Its utterances, in the order of the file.
-    fn utterances(&self) -> &[Utterance];
-
-    /// The file with the segments of each utterance that has a line.
-    ///
-    /// # Errors
-    /// Texts that the format cannot have.
-    fn with(&self, lines: &[Option<Line>]) -> Result<String>;
-}
 
 /// Reads the file at `path`; its text is in the `wanted` tiers, or in the only one that has text. Its kind is that of its content.
 ///
@@ -87,22 +67,6 @@ fn decoded(bytes: &[u8], name: &str) -> Result<String> {
         "{name}: expected XML in UTF-8, found UTF-16; convert the file, for instance with iconv, and correct its first line"
     );
     Ok(text)
-}
-
-/// Positions of the `wanted` names, or that of the only one.
-pub fn choose<'a>(names: impl Iterator<Item = &'a str>, wanted: &[String], file: &str) -> Result<Vec<usize>> {
-    let names: Vec<&str> = names.collect();
-    let quoted = || names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    let place = |wanted: &String| {
-        let place = names.iter().position(|name| name == wanted);
-        place.with_context(|| format!("{file}: no tier `{wanted}` with text; there are: {}", quoted()))
-    };
-    match (&names[..], wanted) {
-        ([], _) => bail!("{file}: no tier with text"),
-        ([_], []) => Ok(vec![0]),
-        (_, []) => bail!("{file}: {} tiers have text; choose with --tier: {}", names.len(), quoted()),
-        _ => wanted.iter().map(place).collect(),
-    }
 }
 
 /// By utterance, its line. What is to know is added to `notices`; the file is called `name`.
@@ -232,6 +196,7 @@ fn by_word(
 
 #[cfg(test)]
 mod tests {
+    use super::super::line::Source;
     use super::super::line::tests::line;
     use super::*;
 
@@ -285,20 +250,6 @@ mod tests {
         assert_eq!(there, [Some("un-do it, do-ing"), None, Some("Do")].map(|text| text.map(str::to_owned)));
         assert!(notices[0].contains("1 of 4 words") && notices[0].contains("`it,`"), "{notices:?}");
         assert!(found(&["nothing"], lines(), Level::Morphemes).is_err());
-    }
-
-    #[test]
-    fn tiers_are_chosen_by_name() {
-        let chosen = |names: &[&str], wanted: &[&str]| {
-            let wanted: Vec<String> = wanted.iter().map(|name| (*name).to_owned()).collect();
-            choose(names.iter().copied(), &wanted, "file").map_err(|error| error.to_string())
-        };
-        assert_eq!((chosen(&["a"], &[]), chosen(&["a", "b"], &["b", "a"])), (Ok(vec![0]), Ok(vec![1, 0])));
-        assert_eq!(
-            chosen(&["a", "b"], &[]).unwrap_err(),
-            "file: 2 tiers have text; choose with --tier: `a`, `b`"
-        );
-        assert_eq!(chosen(&["a"], &["c"]).unwrap_err(), "file: no tier `c` with text; there are: `a`");
     }
 
     #[test]

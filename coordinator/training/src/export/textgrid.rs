@@ -11,8 +11,8 @@ use std::vec::IntoIter;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
+use super::document::{Document, Utterance, choose};
 use super::line::{Line, Source, Speech, Word, divided, speeches};
-use super::original::{Document, Utterance, choose};
 
 /// A file.
 pub struct Grid {
