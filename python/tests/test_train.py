@@ -184,11 +184,11 @@ def test_a_temporary_folder_lives_as_long_as_the_result(corpus: Path) -> None:
 
 def test_bad_input_is_an_exception(corpus: Path, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match='no key of a job is called "max_round"; did you mean "max_rounds"'):
-        grammaton.train(corpus, "auto:unigram", max_round=3)
+        grammaton.train(corpus, "auto:unigram", max_round=3)  # type: ignore[call-arg]
     with pytest.raises(ValueError, match="^inference.rho must be a number"):
-        grammaton.train(corpus, "auto:unigram", rho="much")
+        grammaton.train(corpus, "auto:unigram", rho="much")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="rho must be text, a number"):
-        grammaton.train(corpus, "auto:unigram", rho=object())
+        grammaton.train(corpus, "auto:unigram", rho=object())  # type: ignore[arg-type]
     with pytest.raises(ValueError, match='lacks the key "grammar"'):
         grammaton.train(corpus)
     with pytest.raises(ValueError, match="did you mean"):
@@ -211,7 +211,7 @@ def test_bad_input_is_an_exception(corpus: Path, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="sentence 1: found lists of tokens, the ones before are text"):
         grammaton.train(["ab", ["a"]], "auto:unigram")
     with pytest.raises(TypeError, match="leave out path"):
-        grammaton.train(corpus, "auto:unigram", path="other.txt")
+        grammaton.train(corpus, "auto:unigram", path="other.txt")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="callback must be a function"):
         grammaton.train(corpus, "auto:unigram", callback=5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="dir must be the path of a folder"):
