@@ -19,7 +19,7 @@ use training::input;
 use training::job::Job;
 use training::metrics::decoder_name;
 
-use crate::sampling::{JOB, MARK, is_own, write};
+use crate::sampling::{JOB, MARK, is_own, title, write};
 
 /// The sentences that the job reads.
 pub const CORPUS: &str = "corpus.conllu";
@@ -192,14 +192,14 @@ impl Parsing {
             _ => format!("rules = {rules}                          # knowledge put in, not learned\n"),
         };
         let heads = if self.constrain { "heads = \"constrain\"\n" } else { "" };
-        let decoder = decoder_name(DECODER);
+        let (decoder, title) = (decoder_name(DECODER), title(&self.name));
         Ok(format!(
             "{MARK}. `grammaton train {JOB} --out again` gives the same result.\n\n\
              [model]\nkind = \"dmv\"\n\n\
              [corpus]\npath = \"{CORPUS}\"\nheld_out = \"{CORPUS}\"               # heads of sentences of every length are found\n\
              tags = \"{tags}\"\nmax_length = {max_length}\n{heads}on_unparsable = \"skip\"\n\n\
              [inference]\nmethod = \"vb\"\nalpha = 0.25\nmax_rounds = 40\nstart = \"harmonic\"\n{rules}\n\
-             [output]\ndir = \".\"\ndecoders = [\"{decoder}\"]\nscore_every = 0\n"
+             [output]\ndir = \".\"\ntitle = {title}\ndecoders = [\"{decoder}\"]\nscore_every = 0\n"
         ))
     }
 

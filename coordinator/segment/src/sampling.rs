@@ -316,6 +316,7 @@ impl Sampling {
             n => format!("cascade = {n}\n"),
         };
         let keep_every = effort.keep_every(model.voters.len());
+        let title = title(&text.corpus().source_name);
         let (seed, hyperparameters) = (self.seed, hyperparameters(*grammar));
         format!(
             "{MARK}. `grammaton train {JOB} --out again` gives the same result.\n{reason}\
@@ -323,9 +324,15 @@ impl Sampling {
              [corpus]\npath = \"{CORPUS}\"\n{of_text}\n\
              [inference]\nmethod = \"hastings\"\n{hyperparameters}\
              max_rounds = {sweeps}\nkeep_every = {keep_every}\nrestarts = {chains}\nseed = {seed}\n\n\
-             [output]\ndir = \".\"\ndecoders = [\"mbr\"]\nscore_every = 0\n"
+             [output]\ndir = \".\"\ntitle = {title}\ndecoders = [\"mbr\"]\nscore_every = 0\n"
         )
     }
+}
+
+/// The name of the user's file, as TOML, for the title of the report.
+pub fn title(source: &str) -> toml::Value {
+    let name = Path::new(source).file_name().map_or(source.into(), |name| name.to_string_lossy());
+    name.replace(char::is_control, "").into()
 }
 
 /// The job file with these assignments, and its first comments.

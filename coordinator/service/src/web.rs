@@ -328,8 +328,9 @@ async fn one_job(
 ) -> Result<Response, PageError> {
     let id = id(path)?;
     let parts = app.parts(Topic::Job(id)).await?;
+    let record = app.blocking(move |service| service.job(id)).await?.record;
     let events = format!("/jobs/{id}/events");
-    let (title, body) = (format!("Job {id}"), frame::render_parts(&parts));
+    let (title, body) = (format!("{} · job {id}", record.name), frame::render_parts(&parts));
     let who = app.auth.shown(&who);
     Ok(Frame { title: &title, tab: Tab::None, events: Some(&events), who, body }.respond())
 }

@@ -89,6 +89,7 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
             gold: Some(gold.clone()),
             segmentations: vec![viterbi.clone(), mbr.clone()],
             tree: Some(tree(viterbi)),
+            ..Sample::default()
         });
     }
     let lines = |all: &[String]| -> Result<Lines> {
@@ -133,6 +134,7 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
         ],
         lexicon: Some(lexicon(&mbr)),
         boundaries: None,
+        errors: None,
         corrections: None,
         samples: samples.chosen(),
         notices: vec!["corpus.txt:7: skipped 2 empty lines, this being the first".to_owned()],

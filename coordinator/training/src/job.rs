@@ -379,6 +379,20 @@ impl Job {
         self.points.iter().enumerate().flat_map(of_point)
     }
 
+    /// Method of a run, counted from 1.
+    pub fn method_of(&self, run: usize) -> Method {
+        let point = run.checked_sub(1).and_then(|run| self.runs().nth(run)).map_or(0, |(point, _)| point);
+        self.points[point].inference.method
+    }
+
+    /// Title of the report: the name of the corpus, unless the job file has another one.
+    pub fn title(&self) -> String {
+        match &self.output.title[..] {
+            "" => self.corpus.path.file_name().map_or(String::new(), |name| name.display().to_string()),
+            title => title.to_owned(),
+        }
+    }
+
     /// Writes the job as a job file that has the same effect from any folder: with absolute paths, and every value that is read.
     pub fn to_toml(&self) -> String {
         let mut job = self.clone();

@@ -98,6 +98,7 @@ impl Lexicon {
 
     /// Counts the segments of a line.
     pub fn add(&mut self, line: &[Segment<'_>]) {
+        let texts: Vec<&str> = line.iter().map(|segment| segment.text).collect();
         for (at, segment) in line.iter().enumerate() {
             if !self.segments.contains_key(segment.text) {
                 self.segments.insert(segment.text.to_owned(), Uses::default());
@@ -109,7 +110,7 @@ impl Lexicon {
                 *uses.categories.entry(category.to_owned()).or_default() += 1;
             }
             if uses.examples.len() < EXAMPLES {
-                let example = excerpt(line, at, self.separator);
+                let example = excerpt(&texts, at, self.separator);
                 if !uses.examples.contains(&example) {
                     uses.examples.push(example);
                 }
@@ -149,9 +150,9 @@ impl Lexicon {
     }
 }
 
-/// The line, or of a long one the segment at position `at` with neighbours on both sides.
-fn excerpt(line: &[Segment<'_>], at: usize, separator: &str) -> String {
-    let length = |at: usize| line[at].text.chars().count() + separator.len();
+/// The line of these segments, or of a long one the segment at position `at` with neighbours on both sides.
+pub fn excerpt(line: &[&str], at: usize, separator: &str) -> String {
+    let length = |at: usize| line[at].chars().count() + separator.len();
     let (mut start, mut end, mut n) = (at, at + 1, length(at));
     loop {
         let before = (start > 0).then(|| length(start - 1)).filter(|more| n + more <= EXAMPLE_LENGTH);
@@ -164,7 +165,7 @@ fn excerpt(line: &[Segment<'_>], at: usize, separator: &str) -> String {
             break;
         }
     }
-    let segments = line[start..end].iter().map(|segment| segment.text);
+    let segments = line[start..end].iter().copied();
     let cut = |is_cut: bool| is_cut.then_some("…");
     let parts: Vec<&str> = cut(start > 0).into_iter().chain(segments).chain(cut(end < line.len())).collect();
     parts.join(separator)
@@ -209,15 +210,15 @@ mod tests {
     #[test]
     fn examples_of_long_lines_are_excerpts() {
         let text = (0..60).map(|at| format!("w{at}")).collect::<Vec<_>>().join(" ");
-        let segments = line(&text);
+        let segments: Vec<&str> = text.split(' ').collect();
         for at in 0..60 {
             let example = excerpt(&segments, at, " ");
-            let has_segment = example.split(' ').any(|part| part == segments[at].text);
+            let has_segment = example.split(' ').any(|part| part == segments[at]);
             assert!(has_segment && example.chars().count() <= EXAMPLE_LENGTH + 3, "{example}");
             assert!(example.contains('…') && text.contains(example.trim_matches(['…', ' '])), "{example}");
         }
         let long = "x".repeat(200);
-        assert_eq!(excerpt(&line(&long), 0, " "), long);
-        assert_eq!(excerpt(&line("a b"), 1, " "), "a b");
+        assert_eq!(excerpt(&[&long], 0, " "), long);
+        assert_eq!(excerpt(&["a", "b"], 1, " "), "a b");
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! - *in*: [`job`] (the job file), [`input`] (its corpora and grammars);
 //! - *training*: [`model`] (the model file), [`inspection`] (of a trained model), [`metrics`] and [`outcome`] (metrics of rounds, and
-//!   results), [`baselines`] (scores below those of trivial analyses), [`snapshot`] (learned parameters for display), [`events`] (events of a run, and their readers), [`time_left`] (an estimate), [`train`], [`choice`] (of grammars, without gold), [`row`], [`lexicon`] and [`boundary`] (tables of results);
+//!   results), [`baselines`] (scores below those of trivial analyses), [`verdict`] (the conclusion, in a sentence), [`snapshot`] (learned parameters for display), [`events`] (events of a run, and their readers), [`time_left`] (an estimate), [`train`], [`choice`] (of grammars, without gold), [`row`], [`lexicon`], [`errors`], [`boundary`] and [`certainty`] (parts of results);
 //! - *out*: [`progress`] and [`report`] (terminal and HTML), [`output`] (the folder of results), [`run`] (a job from its file to its results);
 //! - *back in*: [`segmented`] (a result that is read again), [`compare`] (several beside each other), [`export`] (in formats of other programs), [`suggest`] (the lines to annotate), [`annotation_file`] and [`relearn`] (what is said of them, and learned from it).
 
@@ -20,11 +20,17 @@ pub mod row;
 
 pub mod lexicon;
 
+pub mod errors;
+
 pub mod boundary;
+
+pub mod certainty;
 
 pub mod metrics;
 
 pub mod baselines;
+
+pub mod verdict;
 
 pub mod outcome;
 

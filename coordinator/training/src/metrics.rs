@@ -15,6 +15,8 @@ pub use grammaton::models::sampler::Hyper;
 use grammaton::train::trainer::ComponentResult;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::certainty::Certainty;
+
 /// Scores by the name of the decoder.
 pub type ScoresByDecoder = BTreeMap<String, Scores>;
 
@@ -90,15 +92,6 @@ pub fn recommended_scores(
 pub const MIXED: f64 = 1.01;
 /// R-hat above which chains have not mixed.
 pub const NOT_MIXED: f64 = 1.1;
-
-/// Explanation of an R-hat, with advice.
-pub fn mixing(r_hat: f64) -> String {
-    if r_hat <= MIXED {
-        return format!("R-hat {r_hat:.3}: the chains have mixed");
-    }
-    let verdict = if r_hat <= NOT_MIXED { "have nearly mixed" } else { "have not mixed" };
-    format!("R-hat {r_hat:.3}: the chains {verdict}; run longer, with a larger inference.max_rounds")
-}
 
 /// Metrics of a round.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
@@ -263,6 +256,9 @@ pub struct RunResult {
     /// Scores of the heads found by decoder, of a dependency model.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attachment: AttachmentByDecoder,
+    /// How sure the boundaries of a segmentation are; `None` if their probabilities are unknown, and of settings that were not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub certainty: Option<Certainty>,
     /// Components of a mixture by name, the model itself being `base`, in the last round; none without a mixture.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub components: BTreeMap<String, ComponentMetrics>,
@@ -420,6 +416,31 @@ pub fn score_text(score: Option<f64>, digits: usize) -> String {
     score.map_or("–".to_owned(), |score| format!("{score:.digits$}"))
 }
 
+/// The conclusion on a result ([`crate::verdict`]).
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Verdict {
+    /// How good it is.
+    pub grade: Grade,
+    /// What is known of its quality, in sentences.
+    pub text: String,
+    /// What would make it better, in sentences; empty if it is good.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub advice: String,
+}
+
+/// Grade of a result, the best one first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Grade {
+    /// Nothing known speaks against it.
+    #[default]
+    Good,
+    /// It may change with more training, or is hardly better than a trivial analysis.
+    Doubtful,
+    /// It is no better than a trivial analysis.
+    Bad,
+}
+
 /// Summary of a job.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Summary {
@@ -432,6 +453,9 @@ pub struct Summary {
     /// All settings of a grid. The other fields are those of the best setting.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub points: Vec<PointSummary>,
+    /// The conclusion (`None` in summaries of earlier versions).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
     /// Sentences on scores below those of a trivial analysis; empty if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub below_baseline: Vec<String>,

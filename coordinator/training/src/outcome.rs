@@ -15,9 +15,12 @@ use fleet::{Effort, FleetStatus};
 use scheduler::Cause;
 
 use crate::baselines;
+use crate::errors::Errors;
+use crate::job::Job;
 use crate::lexicon;
 use crate::metrics::{PointSummary, RunResult, Summary, Timings};
 use crate::model;
+use crate::verdict;
 
 /// The result of training, before it is written.
 #[derive(Debug)]
@@ -44,6 +47,8 @@ pub struct Outcome {
     pub lexicon: Option<Vec<lexicon::Entry>>,
     /// A table of the positions between symbols; `None` without samples and annotated sentences.
     pub boundaries: Option<Lines>,
+    /// Errors of the recommended decoder; `None` without gold.
+    pub errors: Option<Errors>,
     /// What was learned from annotated sentences, for new ones; `None` without such.
     pub corrections: Option<Corrections>,
     /// Sentences to show.
@@ -172,12 +177,29 @@ impl Lines {
 /// A sentence to show: its gold segmentation and tree if there are such, and as every decoder segments it.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Sample {
+    /// Number of its line, from 1; 0 if it is unknown.
+    #[serde(default)]
+    pub line: u32,
     /// Gold segmentation.
     pub gold: Option<String>,
     /// Segmentations by decoding.
     pub segmentations: Vec<String>,
     /// Bracketed, by the first decoder that gives trees.
     pub tree: Option<String>,
+    /// Of each position between two symbols the number of characters before it, without spaces, and the probability of a boundary there in percent; empty if
+    /// they are unknown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub probabilities: Vec<(u32, u8)>,
+}
+
+/// [`Sample::probabilities`] of a sentence of these symbols.
+pub fn percents<'a>(symbols: impl Iterator<Item = &'a str>, probabilities: &[f64]) -> Vec<(u32, u8)> {
+    let n_letters = |symbol: &str| symbol.chars().filter(|letter| !letter.is_whitespace()).count() as u32;
+    let ends = symbols.scan(0, |end, symbol| {
+        *end += n_letters(symbol);
+        Some(*end)
+    });
+    ends.zip(probabilities).map(|(end, found)| (end, (100.0 * found).round() as u8)).collect()
 }
 
 /// Selects sentences to show, of readable length and evenly over the corpus, in one pass.
@@ -191,7 +213,7 @@ pub struct Samples {
 }
 
 /// Sentences shown, and half of those kept at most.
-const SAMPLES: usize = 12;
+pub const SAMPLES: usize = 100;
 
 impl Samples {
     /// Offers the next sentence, which looks like `line`.
@@ -221,11 +243,12 @@ impl Samples {
 }
 
 impl Outcome {
-    /// The summary of the run, with its `fleet_use`.
-    pub fn summary(&self, fleet_use: &FleetUse) -> Summary {
+    /// The summary of the run of `job`, with its `fleet_use`.
+    pub fn summary(&self, job: &Job, fleet_use: &FleetUse) -> Summary {
         let result = self.result.clone();
         let summary = Summary {
             choice: String::new(),
+            verdict: None,
             resumed: self.resumed,
             points: self.points.clone(),
             below_baseline: self.below_baseline(),
@@ -239,7 +262,8 @@ impl Outcome {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             result: RunResult { parameters_sha256: model::parameters_sha256(&self.model), ..result },
         };
-        Summary { choice: summary.describe_choice(), ..summary }
+        let verdict = verdict::of(&summary, job.method_of(self.result.run));
+        Summary { choice: summary.describe_choice(), verdict: Some(verdict), ..summary }
     }
 
     /// Sentences on scores below those of trivial analyses.

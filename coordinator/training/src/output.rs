@@ -17,7 +17,9 @@ use grammaton::saved::Model as SavedModel;
 
 use crate::job::Job;
 use crate::lexicon;
-use crate::metrics::{CRF, MAXIMUM_MARGINAL, MBR_VOTE, RoundMetrics, SAMPLE_AVERAGE, Summary, decoder_name};
+use crate::metrics::{
+    CRF, MAXIMUM_MARGINAL, MBR_VOTE, RoundMetrics, SAMPLE_AVERAGE, Summary, decoder_name, recommended,
+};
 use crate::model;
 use crate::outcome::{FleetUse, Outcome};
 use crate::report::{self, Report};
@@ -57,6 +59,24 @@ pub fn table(decoder: &str) -> String {
 /// File of heads.
 pub fn arcs(decoder: &str) -> String {
     format!("parses.{decoder}.conllu")
+}
+
+/// Of the files of a result, given by their paths, the one that is the answer: the segmentation, or else the dependencies, by the recommended decoder, or else the
+/// trees; `None` in a result without any.
+pub fn answer<'a>(paths: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let paths: Vec<&str> = paths.collect();
+    let decoder = |path: &'a str| -> Option<(bool, &'a str)> {
+        let of_text = path.strip_prefix("segmentation.").and_then(|rest| rest.strip_suffix(".txt"));
+        let of_heads = || path.strip_prefix("parses.").and_then(|rest| rest.strip_suffix(".conllu"));
+        of_text.map(|decoder| (true, decoder)).or_else(|| Some((false, of_heads()?)))
+    };
+    let best = |is_of_text: bool| {
+        let all = paths.iter().filter_map(|path| decoder(path)).filter(|found| found.0 == is_of_text);
+        let name = recommended(all.map(|(_, decoder)| decoder))?;
+        let name = if is_of_text { segmentation(name) } else { arcs(name) };
+        paths.iter().copied().find(|path| *path == name)
+    };
+    best(true).or_else(|| best(false)).or_else(|| paths.iter().copied().find(|path| *path == PARSES))
 }
 
 /// A writable output folder.
@@ -182,7 +202,7 @@ impl Output {
         self.write(binary, &saved.to_bytes())?;
         self.write(grammar, model::grammar_text(&saved.model).as_bytes())?;
         self.write_with(sticks, &mut |file| model::write_sticks(&saved, file))?;
-        let summary = outcome.summary(fleet_use);
+        let summary = outcome.summary(job, fleet_use);
         let page = report::render(&Report { job, rounds, outcome, saved: &saved, summary: &summary });
         self.write(REPORT, page.as_bytes())?;
         let json = serde_json::to_string_pretty(&summary).context("summary does not serialise")?;
@@ -235,3 +255,25 @@ fn refused(dir: &Path) -> String {
 }
 
 const WAY_OUT: &str = "free space or make it writable, or choose another folder with --out DIR";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_is_the_file_of_the_recommended_decoder() {
+        let of = |paths: &[&'static str]| answer(paths.iter().copied());
+        let text = [
+            "job.toml",
+            "parses.txt",
+            "segmentation.mbr.tsv",
+            "segmentation.mbr.txt",
+            "segmentation.viterbi.txt",
+        ];
+        assert_eq!(of(&text), Some("segmentation.mbr.txt"));
+        assert_eq!(of(&["segmentation.viterbi.txt", "segmentation.crf.txt"]), Some("segmentation.crf.txt"));
+        assert_eq!(of(&["parses.viterbi.conllu", "parses.mbr-arcs.conllu"]), Some("parses.mbr-arcs.conllu"));
+        assert_eq!(of(&["model/model.bin", "parses.txt"]), Some("parses.txt"));
+        assert_eq!(of(&["model/model.bin", "model/segmentation.mbr.txt"]), None);
+    }
+}

@@ -21,7 +21,7 @@ use crate::events::{Observer, RunEvent};
 use crate::metrics::CheckpointStatus;
 use crate::metrics::{
     AttachmentByDecoder, Phase, PointSummary, RoundMetrics, Scores, ScoresByDecoder, Start, Summary,
-    TestScores, mixing, score_text,
+    TestScores, Verdict, score_text,
 };
 use crate::time_left::TimeLeft;
 
@@ -291,9 +291,6 @@ impl Progress {
                     scores(&summary.result.scores) + &attachment(&summary.result.attachment),
                 ));
                 baseline(&summary.result.attachment).iter().for_each(|line| self.say(line));
-                if let Some(r_hat) = summary.result.r_hat {
-                    self.say(&mixing(r_hat));
-                }
                 if !summary.choice.is_empty() {
                     self.say(&summary.choice);
                 }
@@ -301,6 +298,9 @@ impl Progress {
                     self.say(&format!("corpus.test:{}", test_scores(test)));
                 }
                 summary.below_baseline.iter().for_each(|line| self.say(line));
+                if let Some(Verdict { text, advice, .. }) = &summary.verdict {
+                    self.say(format!("{text} {advice}").trim_end());
+                }
             }
         }
     }

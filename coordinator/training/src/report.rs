@@ -1,14 +1,17 @@
 //! `report.html`: one page with the course and the results of a run.
 //!
-//! The page is self-contained, without network access or scripts. It follows the light or dark scheme of the system and fits a phone.
-//! All text from the user's files is escaped, by type (`markup`).
+//! It begins with the verdict, then has what was found, and after that how it was trained. The page is self-contained and without network access; its only
+//! script sorts and filters sentences. It follows the light or dark scheme of the system and fits a phone. All text from the user's files is escaped, by type
+//! (`markup`).
 
 pub mod arcs;
 pub mod chart;
 mod dependencies;
+mod errors;
 pub mod markup;
 pub mod rounds;
 pub mod rules;
+pub mod sentences;
 mod settings;
 pub mod tree;
 mod words;
@@ -17,14 +20,13 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use basics::human::{duration, number, perplexity, whole};
-use grammaton::data::corpus::Unit;
 use grammaton::data::eval::brackets::BracketScores;
 use grammaton::grammar::tree::Tree;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::job::{Job, Method, Point};
 use crate::metrics::{
-    BracketsByDecoder, RoundMetrics, Scores, Summary, TestScores, mixing, recommended_first,
+    BracketsByDecoder, Grade, RoundMetrics, Scores, Summary, TestScores, recommended_first,
     recommended_scores, score_text,
 };
 use crate::model::{self, SavedModel};
@@ -60,7 +62,7 @@ impl Report<'_> {
 
     /// Method of the kept run.
     fn method(&self) -> Method {
-        self.job.points[self.point()].inference.method
+        self.job.method_of(self.kept())
     }
 
     /// Numbers of the runs of a setting.
@@ -78,35 +80,37 @@ impl Report<'_> {
 
 /// Renders the page.
 pub fn render(report: &Report<'_>) -> String {
-    let corpus = report.job.corpus.path.file_name().map_or(String::new(), |name| name.display().to_string());
-    let name = format!("{corpus} · {}", grammar_name(report.job));
+    let title = report.job.title();
     markup::visible(html! {
         (DOCTYPE)
         html lang="en" {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                title { (name) " · Grammaton" }
+                title { (title) " · Grammaton" }
                 style { (PreEscaped(STYLE)) (PreEscaped(markup::bar_lengths())) }
             }
             body {
                 main {
-                    p.quiet { "Grammaton, training report" }
-                    h1 { (name) }
-                    (figures(report))
+                    p.quiet { "Grammaton, training report · " (grammar_name(report.job)) }
+                    h1 { (title) }
+                    (verdict(report))
                     (words::section(report))
                     (notices(report))
-                    (settings::section(report))
-                    (rounds::section(report))
+                    (errors::section(report))
+                    (sentences::section(report))
                     (scores(report))
                     (brackets(&report.summary.result.brackets))
                     (dependencies::section(report))
+                    (figures(report))
+                    (settings::section(report))
+                    (rounds::section(report))
                     (learned(report))
-                    (samples(report))
                     (drawn_tree(report))
                     (timings(report))
                     (job(report))
                 }
+                script { (PreEscaped(sentences::SCRIPT)) }
             }
         }
     })
@@ -117,10 +121,34 @@ fn grammar_name(job: &Job) -> String {
     text.rsplit(['/', '\\']).next().unwrap_or_default().to_owned()
 }
 
+/// The verdict, with a colour.
+fn verdict(report: &Report<'_>) -> Markup {
+    let Some(verdict) = &report.summary.verdict else { return html! {} };
+    let grade = match verdict.grade {
+        Grade::Good => "good",
+        Grade::Doubtful => "doubtful",
+        Grade::Bad => "bad",
+    };
+    let is_of_text = report.outcome.lexicon.is_some();
+    html! {
+        div #verdict .verdict class=(grade) {
+            p { (verdict.text) }
+            @if !verdict.advice.is_empty() {
+                p { (verdict.advice) }
+                @if report.method().is_sampler() && is_of_text {
+                    p.quiet {
+                        code { "inference.max_rounds" } " is " code { "--sweeps" } " of " code { "grammaton segment" } " and "
+                        code { "morphemes" } ", " code { "inference.restarts" } " is " code { "--chains" } "."
+                    }
+                }
+            }
+        }
+    }
+}
+
 fn figures(report: &Report<'_>) -> Markup {
     let summary = report.summary;
-    let mut figures =
-        recommended_scores(&summary.result.scores, &summary.result.brackets, &summary.result.attachment);
+    let mut figures: Vec<(String, String)> = Vec::new();
     if let Some(bound) = summary.result.bound {
         figures.push(("objective".to_owned(), number(bound, &[])));
     }
@@ -149,11 +177,10 @@ fn figures(report: &Report<'_>) -> Markup {
     figures.push(("time".to_owned(), duration(timings.preprocess + timings.rounds + timings.decode)));
     figures.push(("sentences".to_owned(), whole(summary.sentences as f64)));
     html! {
+        h2 { "The run" }
         dl.figures {
             @for (name, value) in figures { div { dt { (name) } dd { (value) } } }
         }
-        @if let Some(r_hat) = summary.result.r_hat { p.quiet { (mixing(r_hat)) "." } }
-        @for line in &summary.below_baseline { p { (line) "." } }
         @if !summary.choice.is_empty() { p.quiet { (summary.choice) "." } }
     }
 }
@@ -319,60 +346,6 @@ pub fn bars<'a>(strings: impl Iterator<Item = (&'a str, f64)>) -> Markup {
     markup::bars(strings.into_iter().map(|(string, uses)| (string, uses / most, format!("{uses:.1}"))))
 }
 
-fn samples(report: &Report<'_>) -> Markup {
-    let names: Vec<&str> = report.outcome.decodings.iter().map(|decoding| decoding.name).collect();
-    sentences(&report.outcome.samples, &names, report.saved.unit)
-}
-
-/// Sentences as segmented by decoders with these names; empty without sentences.
-pub fn sentences(samples: &[Sample], names: &[&str], unit: Unit) -> Markup {
-    if samples.is_empty() {
-        return html! {};
-    }
-    html! {
-        h2 { "Sentences" }
-        @if samples.iter().any(|sample| sample.gold.is_some()) {
-            p.quiet { "Marked segments are not in the gold segmentation." }
-        }
-        div.samples {
-            @for sample in samples {
-                @let gold = sample.gold.as_ref().map(|gold| segments(gold, unit));
-                dl {
-                    @if let Some(gold) = &gold { (row("gold", gold, None)) }
-                    @for (name, found) in names.iter().zip(&sample.segmentations) {
-                        (row(name, &segments(found, unit), gold.as_deref()))
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Text of a segment, and its span in symbols, which are the same in all segmentations.
-type Segment<'a> = (&'a str, (usize, usize));
-
-fn segments(line: &str, unit: Unit) -> Vec<Segment<'_>> {
-    let mut from = 0;
-    let words: Vec<&str> = match unit {
-        Unit::Char | Unit::Grapheme | Unit::Ipa => line.split_whitespace().collect(),
-        Unit::Token => line.split(" | ").map(str::trim).collect(),
-    };
-    let span = |word| {
-        let length = str::chars(word).filter(|c| !c.is_whitespace()).count();
-        from += length;
-        (word, (from - length, from))
-    };
-    words.into_iter().map(span).collect()
-}
-
-fn row(name: &str, found: &[Segment<'_>], gold: Option<&[Segment<'_>]>) -> Markup {
-    let is_off = |span| gold.is_some_and(|gold| !gold.iter().any(|(_, of_gold)| of_gold == span));
-    html! {
-        dt { (name) }
-        dd { @for (text, span) in found { i class=[is_off(span).then_some("off")] { (text) } " " } }
-    }
-}
-
 fn drawn_tree(report: &Report<'_>) -> Markup {
     let Some(decoding) = report.outcome.with_trees() else { return html! {} };
     let names = |model: &grammaton::models::Model| {
@@ -474,11 +447,13 @@ mod tests {
         let mut rounds = Rounds(Vec::new());
         let mut outcome = fixture::train(&mut rounds).unwrap();
         change(&mut rounds.0, &mut outcome);
-        let summary = outcome.summary(&FleetUse::default());
+        let summary = outcome.summary(&job, &FleetUse::default());
         let saved = job.corpus.saved(outcome.model.clone());
         let rounds = &rounds.0;
         let page = render(&Report { job: &job, rounds, outcome: &outcome, saved: &saved, summary: &summary });
-        for unwanted in ["NaN", "<script", "http://", "https://", "c<.txt", "nothing"] {
+        assert_eq!(page.matches("<script").count(), 1, "there is no script but that of the page");
+        assert!(page.contains(&format!("<script>{}</script>", sentences::SCRIPT)));
+        for unwanted in ["NaN", "http://", "https://", "c<.txt", "nothing"] {
             assert!(!page.contains(unwanted), "{unwanted}");
         }
         page
@@ -522,6 +497,45 @@ mod tests {
     }
 
     #[test]
+    fn the_verdict_is_the_first_thing_below_the_title() {
+        let page = page("", |_, _| {});
+        let verdict = "<h1>c&lt;.txt</h1><div class=\"verdict good\" id=\"verdict\"><p>Token F1 is 0.857 (mbr), above the baselines, ";
+        contains(&page, &[verdict, "<title>c&lt;.txt · Grammaton</title>"]);
+        let below = |_: &mut Vec<RoundMetrics>, outcome: &mut Outcome| {
+            outcome.result.scores.values_mut().for_each(|scores| scores.token_f1_every_symbol = Some(0.99));
+        };
+        contains(
+            &super::tests::page("", below),
+            &["class=\"verdict bad\"", "<p>Try another model.grammar, "],
+        );
+    }
+
+    #[test]
+    fn a_title_of_the_job_file_is_that_of_the_report() {
+        let title = "[output]\ntitle = \"my <b>words</b>\"\n";
+        contains(&page(title, |_, _| {}), &["<h1>my &lt;b&gt;words&lt;/b&gt;</h1>", "<title>my &lt;b&gt;"]);
+    }
+
+    #[test]
+    fn errors_are_shown_if_there_is_gold() {
+        use crate::errors::{Errors, OfKind, Pair};
+        let with_errors = page("", |_, outcome| {
+            let pair = Pair { apart: "<b s".into(), joined: "<bs".into(), count: 3, example: "&<b s".into() };
+            let cuts = OfKind { n: 5, most: vec![pair] };
+            outcome.errors = Some(Errors { cuts, joins: OfKind::default() });
+        });
+        contains(
+            &with_errors,
+            &[
+                "<h3>Wrong cuts: 5</h3>",
+                "<h3>Wrong joins: 0</h3>",
+                "<td>&lt;bs</td><td class=\"left off\">&lt;b s</td>",
+            ],
+        );
+        lacks(&page("", |_, _| {}), &["<h2>Errors"]);
+    }
+
+    #[test]
     fn rounds_without_measurements_have_no_section() {
         lacks(&page("", |rounds, _| rounds.clear()), &["<h2>Rounds", "svg class=\"chart\""]);
     }
@@ -547,9 +561,10 @@ mod tests {
                 "class=\"line behind\"",
                 ">run 1</text>",
                 ">R-hat 1.01: mixed</text>",
-                "R-hat 1.000: the chains have mixed.",
+                "The chains have mixed (R-hat 1.000).",
                 "Share of the proposed trees",
                 "Temperature",
+                "<div class=\"verdict good\" id=\"verdict\">",
                 "<dt>R-hat</dt><dd>1.000</dd>",
                 "<dt>effective draws</dt><dd>17</dd>",
             ],
@@ -661,8 +676,7 @@ mod tests {
             "<td>max-rule</td><td>0.5000</td><td>0.2500</td><td class=\"main\">0.3333</td>",
             "<td>viterbi</td><td>0.5000</td><td>0.2500</td>",
         ];
-        let below = "unlabelled bracket F1 0.3333 (max-rule), 0.3333 (viterbi) is below 0.3750, that of right-branching trees.";
-        contains(&page, &["<dt>bracket F1, max-rule</dt><dd>0.333</dd>", rows[0], rows[1], below]);
+        contains(&page, &rows);
         assert!(rows.map(|row| page.find(row)).is_sorted(), "the recommended decoder comes first");
     }
 

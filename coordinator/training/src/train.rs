@@ -315,7 +315,17 @@ fn decode(
                 bail!("internal error: the model is not of the data; please report it")
             }
         }
-        let Readings { decodings, lexicon, boundaries, corrections, samples, scores, notice } = readings;
+        let Readings {
+            decodings,
+            lexicon,
+            boundaries,
+            certainty,
+            errors,
+            corrections,
+            samples,
+            scores,
+            notice,
+        } = readings;
         notices.extend(notice.filter(|_| at == kept));
         let test = input.test.as_ref().map(|test| test.score(job, fleet, plan, &point.model)).transpose()?;
         let of_point = |round: &&RoundMetrics| point.runs.contains(&round.run);
@@ -340,6 +350,7 @@ fn decode(
             scores,
             brackets,
             attachment,
+            certainty,
             components,
             test,
             parameters_sha256: parameters_sha256(&point.model),
@@ -364,6 +375,7 @@ fn decode(
                 decodings,
                 lexicon,
                 boundaries,
+                errors,
                 corrections,
                 samples,
                 notices: Vec::new(),

@@ -19,6 +19,7 @@ mod fleet;
 mod object_store;
 mod order;
 mod prose;
+mod report;
 mod resume;
 mod soak;
 

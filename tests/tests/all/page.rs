@@ -151,13 +151,23 @@ fn a_user_watches_jobs_and_cancels_one() {
     browser.until("document.querySelector('#head .state').innerText === 'cancelled'");
     browser.until("document.querySelector('#resume')");
 
-    // The first job is finished: its report is shown with its own styles and without scripts; its files can be downloaded.
+    // The first job is finished, and says which file is the answer. Its report is shown with its own styles, and runs its own script only.
     browser.go(&format!("{}/jobs/1", service.page));
     browser.until("document.querySelector('#head .state').innerText === 'done'");
+    assert!(browser.run("return document.title") == "unigram, a quick look · job 1 · Grammaton");
+    assert!(browser.run("return document.querySelector('#learned h2').innerText") == "Learned");
+    assert!(
+        browser
+            .run("return document.querySelector('.files .answer').innerText")
+            .as_str()
+            .unwrap()
+            .starts_with("segmentation.mbr-vote.txt")
+    );
     picture("page-done.png", 1000, 1250, false);
     browser.click("#report");
     browser.until_text("training report");
     assert!(browser.run("return document.styleSheets.length") == 1);
+    browser.until("document.querySelector('#controls').checkVisibility()");
     drop(other);
 }
 

@@ -1,19 +1,24 @@
 //! Downloads of result files, one by one or all in an archive.
 //!
 //! A path is valid if it is in the list of results; it is not looked up in the file system. All files are sent as attachments, except
-//! `report.html`, which is shown in a sandbox with its own styles and nothing else.
+//! `report.html`, which is shown in a sandbox with its own styles, the script of reports, and nothing else: the policy names the script by its hash.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 use std::time::{Duration, UNIX_EPOCH};
 
 use axum::body::{Body, Bytes};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use fleet::access::Identity;
+use sha2::{Digest as _, Sha256};
+use training::report::sentences::SCRIPT;
 
 use super::{App, PageError, missing};
 use crate::job_store::ResultFile;
@@ -26,8 +31,13 @@ pub const REPORT: &str = "report.html";
 /// Name of the archive of all results.
 pub const ARCHIVE: &str = "results.tar.gz";
 /// Content security policy of the report.
-const REPORT_POLICY: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; \
-                             frame-ancestors 'none'; base-uri 'none'";
+static REPORT_POLICY: LazyLock<String> = LazyLock::new(|| {
+    let hash = BASE64_STANDARD.encode(Sha256::digest(SCRIPT));
+    format!(
+        "sandbox allow-scripts; default-src 'none'; script-src 'sha256-{hash}'; style-src 'unsafe-inline'; img-src data:; \
+         form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
+    )
+});
 /// Size of a read, in bytes.
 const PIECE: usize = 64 << 10;
 /// Maximum time between two reads of the client.
@@ -50,7 +60,7 @@ pub async fn send(app: &App, who: &Identity, job: JobId, path: String) -> Result
     if path == REPORT {
         let kind = [
             (header::CONTENT_TYPE, "text/html; charset=utf-8"),
-            (header::CONTENT_SECURITY_POLICY, REPORT_POLICY),
+            (header::CONTENT_SECURITY_POLICY, &REPORT_POLICY[..]),
         ];
         return Ok((size, kind, body).into_response());
     }

@@ -6,6 +6,7 @@ use fleet::{AccountStatus, FleetStatus, Shards};
 use grammaton::data::corpus::Unit;
 use maud::{Markup, html};
 use training::metrics::{decoder_name, score_text};
+use training::output;
 use training::report::rounds::Rounds;
 use training::report::{self, rounds, rules};
 use training::snapshot::{Snapshot, Strings};
@@ -59,8 +60,8 @@ fn drawn(
         Part::new("files", downloads(view.record.id, results)),
         Part::new("far", progress_of(view, seen, best)),
         Part::new("curves", curves),
-        Part::new("runs", runs(seen, best)),
-        Part::new("learned", snapshot.map_or_else(nothing, learned)),
+        Part::new("runs", runs(seen, best, view.record.state.is_over())),
+        Part::new("learned", snapshot.map_or_else(nothing, |snapshot| learned(snapshot, &view.record.state))),
         Part::new("sentences", snapshot.map_or_else(nothing, sentences)),
         Part::new("shards", own.map_or_else(nothing, shards)),
         Part::new("workers", fleet.map_or_else(nothing, computing)),
@@ -121,6 +122,7 @@ fn downloads(id: JobId, results: &[(String, u64)]) -> Markup {
     if results.is_empty() {
         return nothing();
     }
+    let answer = output::answer(results.iter().map(|(path, _)| path.as_str()));
     let link = |path: &str| path.split('/').map(encoded).collect::<Vec<_>>().join("/");
     html! {
         h2 { "Results" }
@@ -128,13 +130,17 @@ fn downloads(id: JobId, results: &[(String, u64)]) -> Markup {
             @if results.iter().any(|(path, _)| path == files::REPORT) {
                 a #report .button href={ "/jobs/" (id) "/files/" (files::REPORT) } { "Open the report" } " "
             }
+            @if let Some(answer) = answer {
+                a #answer .button href={ "/jobs/" (id) "/files/" (link(answer)) } download { "Download the answer" } " "
+            }
             a #archive .button href={ "/jobs/" (id) "/" (files::ARCHIVE) } download { "Download all files" }
         }
         ul.files {
             @for (path, size) in results.iter().filter(|(path, _)| path != files::REPORT) {
-                li {
+                @let is_answer = answer == Some(path.as_str());
+                li class=[is_answer.then_some("answer")] {
                     a href={ "/jobs/" (id) "/files/" (link(path)) } download { (path) }
-                    " " span.quiet { (bytes(*size)) }
+                    " " span.quiet { (bytes(*size)) @if is_answer { ", the answer" } }
                 }
             }
         }
@@ -202,7 +208,7 @@ fn progress_of(view: &View, seen: &JobView, best: usize) -> Markup {
 }
 
 /// Table of the runs, if there are several.
-fn runs(seen: &JobView, best: usize) -> Markup {
+fn runs(seen: &JobView, best: usize, is_over: bool) -> Markup {
     let n = seen.start.runs;
     if n < 2 {
         return nothing();
@@ -227,7 +233,7 @@ fn runs(seen: &JobView, best: usize) -> Markup {
     };
     html! {
         h2 { "Runs" }
-        p.quiet { "So far run " (best) " has the highest objective." }
+        p.quiet { @if is_over { "Run " } @else { "So far run " } (best) " has the highest objective." }
         div.scroll {
             table {
                 thead {
@@ -243,7 +249,13 @@ fn runs(seen: &JobView, best: usize) -> Markup {
     }
 }
 
-fn learned(snapshot: &Snapshot) -> Markup {
+fn learned(snapshot: &Snapshot, state: &State) -> Markup {
+    let title = match state {
+        State::Done { .. } => "Learned",
+        State::Failed { .. } => "Learned before it failed",
+        State::Cancelled => "Learned before it was cancelled",
+        State::Queued | State::Running | State::Pausing | State::Stopping => "Learned so far",
+    };
     let rules = rules::list(&snapshot.rules);
     let lists: Vec<&Strings> =
         snapshot.strings.iter().filter(|strings| !strings.most_used.is_empty()).collect();
@@ -256,7 +268,7 @@ fn learned(snapshot: &Snapshot) -> Markup {
         "strings used most, with their expected number of uses"
     };
     html! {
-        h2 { "Learned so far" }
+        h2 { (title) }
         p.quiet { "The " (about) "; run " (snapshot.run) ", round " (snapshot.round) "." }
         (rules)
         @for Strings { of, n, most_used } in lists {
@@ -272,7 +284,15 @@ fn sentences(snapshot: &Snapshot, seen: &JobView) -> Markup {
     // Lines with bars between segments have tokens as symbols.
     let has_bars = |line: &String| line.contains(" | ");
     let is_of_tokens = snapshot.sentences.iter().any(|sample| sample.segmentations.iter().any(has_bars));
-    report::sentences(&snapshot.sentences, &[name], if is_of_tokens { Unit::Token } else { Unit::Char })
+    let unit = if is_of_tokens { Unit::Token } else { Unit::Char };
+    let has_gold = snapshot.sentences.iter().any(|sample| sample.gold.is_some());
+    html! {
+        @if !snapshot.sentences.is_empty() {
+            h2 { "Sentences" }
+            p.quiet { "By " code { (name) } "." @if has_gold { " Marked segments are not in the gold segmentation." } }
+            (report::sentences::list(&snapshot.sentences, &[name], unit))
+        }
+    }
 }
 
 /// Shards of a job by state, number of workers, and age of the oldest lease.
@@ -349,7 +369,7 @@ mod tests {
             bound: (round > 1).then(|| -1000.0 / (round * run) as f64),
             ..Default::default()
         };
-        let sample = Sample { gold: Some(TAG.into()), segmentations: vec![TAG.into()], tree: None };
+        let sample = Sample { gold: Some(TAG.into()), segmentations: vec![TAG.into()], ..Sample::default() };
         let snapshot = Snapshot {
             run: runs,
             round: 5,
@@ -432,7 +452,8 @@ mod tests {
     #[test]
     fn results_of_a_finished_job_can_be_downloaded() {
         let done = State::Done { parameters_sha256: "abc".into() };
-        let results = [("model/a <b>.bin".to_owned(), 1500), ("report.html".to_owned(), 10)];
+        let results = ["model/a <b>.bin", "report.html", "segmentation.mbr.txt", "segmentation.viterbi.txt"]
+            .map(|path| (path.to_owned(), 1500));
         let html = page(&view(7, done), &seen(1), &results);
         contains(
             &html,
@@ -442,11 +463,30 @@ mod tests {
                 "1.5 kB",
                 "abc",
                 "href=\"/jobs/7/results.tar.gz\"",
+                "<a class=\"button\" id=\"answer\" href=\"/jobs/7/files/segmentation.mbr.txt\" download>",
+                "<li class=\"answer\"><a href=\"/jobs/7/files/segmentation.mbr.txt\" download>segmentation.mbr.txt</a> <span class=\"quiet\">1.5 kB, the answer</span>",
+                "<h2>Learned</h2>",
             ],
         );
+        assert_eq!(html.matches("the answer</span>").count(), 1, "{html}");
         contains(&html, &["action=\"/jobs/7/delete\"", "<summary>Settings</summary>", "<pre>&lt;script&gt;"]);
         assert!(!html.contains("/cancel") && !html.contains("/resume"));
         let failed = page(&view(7, State::Failed { error: TAG.into() }), &seen(1), &[]);
-        contains(&failed, &["action=\"/jobs/7/resume\"", "<p class=\"bad\">&lt;script&gt;"]);
+        contains(
+            &failed,
+            &[
+                "action=\"/jobs/7/resume\"",
+                "<p class=\"bad\">&lt;script&gt;",
+                "<h2>Learned before it failed</h2>",
+            ],
+        );
+        let cancelled = page(&view(7, State::Cancelled), &seen(2), &[]);
+        contains(
+            &cancelled,
+            &[
+                "<h2>Learned before it was cancelled</h2>",
+                "<p class=\"quiet\">Run 2 has the highest objective.",
+            ],
+        );
     }
 }

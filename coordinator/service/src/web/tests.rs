@@ -296,10 +296,13 @@ fn results_are_attachments_and_the_report_is_shown_in_a_sandbox() {
     );
     let report = served.ask("GET /jobs/1/files/report.html", &[], "");
     assert!(
-        report.contains("content-security-policy: sandbox; default-src 'none'; style-src 'unsafe-inline'"),
+        report.contains(
+            "content-security-policy: sandbox allow-scripts; default-src 'none'; script-src 'sha256-"
+        ),
         "{report}"
     );
-    assert!(!report.contains("attachment") && !report.contains("script-src"), "{report}");
+    assert_eq!(report.matches("script-src").count(), 1, "{report}");
+    assert!(!report.contains("attachment") && !report.contains("script-src 'unsafe"), "{report}");
     assert_eq!(report.matches("content-security-policy: ").count(), 1, "{report}");
     for path in [
         "/jobs/1/files/../../../secret",

@@ -335,6 +335,9 @@ table! {
     /// The folder of results; created if it does not exist.
     dir: PathBuf = "out".into(), Rules::read_by(EVERY).folder();
 
+    /// Title of the report; if empty, the name of the corpus.
+    title: String = String::new(), Rules::read_by(EVERY);
+
     /// Decoders whose output is scored and written: for text `viterbi`, `mbr` and `mbr-tree`; for dependencies `viterbi` and `mbr-arcs`
     /// (highest expected number of correct heads).
     decoders: Vec<Decoder> = vec![Decoder::Viterbi, Decoder::Mbr],

@@ -1,6 +1,7 @@
 //! Line charts as inline SVG: axes, ticks, and a line per series with its name at the end.
 //!
-//! In: points, and a scale for each axis. Points that are not finite, or not positive on a logarithmic axis, are left out. Quiet
+//! In: points, and a scale for each axis. Points that are not finite, or not positive on a logarithmic axis, are left out, and so is a chart without a line, all of
+//! whose series have one point. Quiet
 //! series, such as runs other than the kept one, are thin and grey behind the others.
 //!
 //! Colours are in the style sheet of the page (`.s0`, `.s1`, …), so that one drawing serves the light and the dark scheme.
@@ -111,8 +112,9 @@ impl Chart<'_> {
         series.points.iter().filter_map(|&(x, y)| self.x_scale.place(x).zip(self.y_scale.place(y)))
     }
 
-    /// Draws the chart; `None` without points.
+    /// Draws the chart; `None` if no series has two points.
     pub fn svg(&self) -> Option<Markup> {
+        self.series.iter().find(|series| self.placed(series).nth(1).is_some())?;
         let points = || self.series.iter().flat_map(|series| self.placed(series));
         let marks =
             || self.marks.iter().filter_map(|&(value, name)| Some((self.y_scale.place(value)?, name)));
@@ -184,7 +186,7 @@ impl Chart<'_> {
         })
     }
 
-    /// Draws the chart below its title; `None` without points.
+    /// Draws the chart below its title; `None` if no series has two points.
     pub fn figure(&self) -> Option<Markup> {
         let svg = self.svg()?;
         Some(html! { figure { figcaption { (self.title) } (svg) } })
@@ -303,7 +305,8 @@ mod tests {
     fn names_at_line_ends_fit_into_the_drawing() {
         for name in ["Word", "StemSuffixMorph", "AVeryLongNameOfANonterminal", "語語語語語語語語語語語語"]
         {
-            let series = vec![Series { name: name.to_owned(), points: vec![(1.0, 2.0)], quiet: false }];
+            let series =
+                vec![Series { name: name.to_owned(), points: vec![(1.0, 2.0), (2.0, 3.0)], quiet: false }];
             let svg = Chart { series, ..Chart::default() }.svg().unwrap().into_string();
             let (_, text) = svg.rsplit_once("<text class=\"name s0\" x=\"").expect(&svg);
             let (x, text) = text.split_once('"').unwrap();
@@ -320,9 +323,10 @@ mod tests {
     }
 
     #[test]
-    fn a_chart_without_points_is_not_drawn() {
-        assert!(chart(vec![(1.0, f64::NAN)]).svg().is_none());
-        let svg = chart(vec![(1.0, 2.0)]).svg().unwrap().into_string();
+    fn a_chart_without_a_line_is_not_drawn() {
+        assert!(chart(vec![(1.0, 2.0), (2.0, f64::NAN)]).svg().is_none());
+        assert!(chart(vec![(1.0, 2.0)]).svg().is_none() && chart(Vec::new()).svg().is_none());
+        let svg = chart(vec![(1.0, 2.0), (2.0, 2.0)]).svg().unwrap().into_string();
         assert!(svg.contains(">1</text>") && svg.contains(">2.000</text>"), "{svg}");
         assert!(svg.contains("a&amp;b") && svg.contains("bound &lt;1&gt;"));
         assert!(!svg.contains("NaN") && !svg.contains("inf"));
@@ -336,7 +340,7 @@ mod tests {
             assert!(svg.contains(label), "{label} is not in {svg}");
         }
         assert!(scale(vec![(0.0, 1.0), (-1.0, 1.0)]).svg().is_none(), "no value is positive");
-        assert!(scale(vec![(20.0, 1.0)]).svg().unwrap().into_string().contains(">20.000<"));
+        assert!(scale(vec![(20.0, 1.0), (20.0, 2.0)]).svg().unwrap().into_string().contains(">20.000<"));
     }
 
     #[test]

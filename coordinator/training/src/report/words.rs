@@ -14,6 +14,7 @@ pub fn section(report: &Report<'_>) -> Markup {
     let entries = report.outcome.lexicon.as_deref().unwrap_or_default();
     let shown = &entries[..entries.len().min(WORDS)];
     let decoder = recommended(report.outcome.decodings.iter().map(|decoding| decoding.name));
+    let has_categories = shown.iter().any(|entry| entry.category.is_some());
     let has_shares = shown.iter().any(|entry| entry.share.is_some());
     html! {
         @if let (Some(decoder), false) = (decoder, shown.is_empty()) {
@@ -30,6 +31,7 @@ pub fn section(report: &Report<'_>) -> Markup {
                         tr {
                             th { "word" } th { "count" }
                             @if has_shares { th { "share" } }
+                            @if has_categories { th.left { "category" } }
                             th.left { "example" }
                         }
                     }
@@ -39,6 +41,7 @@ pub fn section(report: &Report<'_>) -> Markup {
                                 td { (entry.segment) }
                                 td.main { (whole(entry.count as f64)) }
                                 @if has_shares { td { (score_text(entry.share, 2)) } }
+                                @if has_categories { td.left { (entry.category.as_deref().unwrap_or_default()) } }
                                 td.left { (entry.examples.first().map_or("", String::as_str)) }
                             }
                         }

@@ -9,7 +9,7 @@ use std::thread;
 use anyhow::{Result, anyhow};
 use fleet::{Map, Stage};
 use grammaton::data::corpus::Corpus;
-use grammaton::data::eval::segmentation::Scorer;
+use grammaton::data::eval::segmentation::{Scorer, closest};
 use grammaton::grammar::tree::Tree;
 use grammaton::models::Model;
 use grammaton::models::crf::Evidence;
@@ -27,12 +27,14 @@ use super::rounds::FinishedPoint;
 use super::segment_lengths::SegmentLengths;
 use super::text::Block;
 use crate::boundary::{Boundary, BoundaryRow};
+use crate::certainty::Certainty;
+use crate::errors::{Counter, Errors};
 use crate::job::Job;
 use crate::lexicon;
 use crate::metrics::{
     CRF, MAXIMUM_MARGINAL, MBR_VOTE, SAMPLE_AVERAGE, Scores, ScoresByDecoder, decoder_name, recommended,
 };
-use crate::outcome::{Decoding, Lines, Sample, Samples};
+use crate::outcome::{Decoding, Lines, Sample, Samples, percents};
 use crate::row::{Gaps, Row, Status};
 
 /// Segmentations of every sentence of the corpus by several models, which vote.
@@ -73,6 +75,10 @@ pub struct Readings {
     pub lexicon: Option<Vec<lexicon::Entry>>,
     /// A table of the positions between symbols; `None` without samples and annotated sentences, and unless it is kept.
     pub boundaries: Option<Lines>,
+    /// How sure the boundaries are; `None` if their probabilities are unknown, and unless they are kept.
+    pub certainty: Option<Certainty>,
+    /// Errors of the recommended decoder; `None` without gold, and unless they are kept.
+    pub errors: Option<Errors>,
     /// What was learned from annotated sentences, for new ones; `None` without such.
     pub corrections: Option<Corrections>,
     /// Sentences to show.
@@ -136,10 +142,11 @@ impl Readings {
         names.extend(learned.as_ref().map(|_| CRF));
         let mut scorers: Vec<Scorer<u32>> = names.iter().map(|_| Scorer::default()).collect();
         let (mut lengths, mut gold_lengths) = (SegmentLengths::default(), SegmentLengths::default());
-        let mut samples = Samples::default();
+        let (mut samples, mut certainty) = (Samples::default(), Certainty::default());
+        let unit = job.corpus.options().effective_unit();
+        let mut errors = Counter::new(unit);
         let mut written = Written::new(&names, decoders, &job.output.dir)?;
         if kept && !labels.is_empty() {
-            let unit = job.corpus.options().effective_unit();
             let header = match &learned {
                 Some(_) => Some(BoundaryRow::HEADER),
                 None => posterior.map(|_| Boundary::HEADER),
@@ -190,6 +197,10 @@ impl Readings {
                     if !annotated.is_some_and(|annotated| annotated.contains_key(sentence)) {
                         let scored = scorers.iter_mut().zip(&found);
                         scored.for_each(|(scorer, reading)| scorer.add(sentence, &gold[at], &reading.ends));
+                        let ends = &found[written.recommended].ends;
+                        if kept && let Some(gold) = closest(&gold[at], ends) {
+                            errors.add(&block.corpus, at, gold, ends);
+                        }
                     }
                 }
                 if kept {
@@ -204,13 +215,22 @@ impl Readings {
                         Some(learned) => Some(learned.probabilities(place)),
                         None => posterior.map(|posterior| posterior.probabilities(place, ends)),
                     };
+                    if let Some(probabilities) = &probabilities {
+                        certainty.add(&probabilities.boundaries, &ballots.segmentations[place]);
+                    }
                     let evidence = learned.as_ref().map(|learned| learned.evidence(place));
                     let with = (Status::Ok, probabilities.as_ref(), evidence);
                     let segmentations = written.sentence(&block.corpus, at, &found, with)?;
+                    let corpus = &block.corpus;
+                    let symbols = corpus.sentences[at].iter().map(|&at| &corpus.symbols[at as usize][..]);
                     samples.offer(&segmentations[0], || Sample {
+                        line,
                         gold: block.corpus.gold_line(at),
                         tree: found.iter().find_map(|reading| reading.tree).map(str::to_owned),
                         segmentations: segmentations.clone(),
+                        probabilities: probabilities
+                            .map(|found| percents(symbols, &found.boundaries))
+                            .unwrap_or_default(),
                     });
                 }
             }
@@ -246,8 +266,20 @@ impl Readings {
         } else {
             lengths.notice(names[0], grammar.symbols.len() - grammar.n_nonterminals as usize, gold_lengths)
         };
+        let certainty = boundaries.as_ref().map(|_| certainty);
+        let errors = (kept && is_scored).then(|| errors.finish());
         let samples = samples.chosen();
-        Ok(Readings { decodings, lexicon, boundaries, corrections, samples, scores, notice })
+        Ok(Readings {
+            decodings,
+            lexicon,
+            boundaries,
+            certainty,
+            errors,
+            corrections,
+            samples,
+            scores,
+            notice,
+        })
     }
 }
 

@@ -539,7 +539,8 @@ fn show<'a>(shown: &mut Vec<Sample>, corpus: &Corpus, ends: impl Iterator<Item =
     let missing = SENTENCES.saturating_sub(shown.len());
     for (at, ends) in ends.enumerate().filter(readable).take(missing) {
         let gold = corpus.gold_line(at);
-        shown.push(Sample { gold, segmentations: vec![corpus.line(at, ends)], tree: None });
+        let (line, segmentations) = (corpus.lines[at], vec![corpus.line(at, ends)]);
+        shown.push(Sample { line, gold, segmentations, ..Sample::default() });
     }
 }
 

@@ -15,7 +15,7 @@ use std::hash::Hash;
 
 use serde::Serialize;
 
-use super::segmentation::{Count, Scorer, SegmentationScores, best, boundaries, tokens};
+use super::segmentation::{Count, Scorer, SegmentationScores, closest, boundaries, tokens};
 use super::significance::{Bootstrap, Interval, Resamples, Share, sign_test};
 use crate::data::corpus::Analyses;
 
@@ -83,7 +83,7 @@ pub fn compare<T: Eq + Hash + Clone>(
     for (at, (sentence, analyses)) in sentences.iter().zip(gold).enumerate() {
         let predicted = || outputs.iter().map(|output| &output[at][..]);
         scorers.iter_mut().zip(predicted()).for_each(|(scorer, ends)| scorer.add(sentence, analyses, ends));
-        let golds: Option<Vec<&[u32]>> = predicted().map(|ends| best(analyses, ends)).collect();
+        let golds: Option<Vec<&[u32]>> = predicted().map(|ends| closest(analyses, ends)).collect();
         let Some(golds) = golds else { continue };
         let counts = golds.iter().zip(predicted()).flat_map(|(gold, ends)| counts(gold, ends));
         rows.push(counts.chain([1]).collect());

@@ -226,7 +226,7 @@ impl<T: Eq + Hash + Clone> Scorer<T> {
     /// # Panics
     /// If a segment ends outside of it.
     pub fn add(&mut self, sentence: &[T], analyses: &[Vec<u32>], predicted: &[u32]) {
-        let Some(gold) = best(analyses, predicted) else { return };
+        let Some(gold) = closest(analyses, predicted) else { return };
         let precision = analyses.iter().map(|gold| share(predicted, gold)).fold(0.0, f64::max);
         let recall = analyses.iter().map(|gold| share(gold, predicted)).fold(0.0, f64::max);
         self.by_line[0] += precision;
@@ -278,6 +278,15 @@ impl<T: Eq + Hash + Clone> Scorer<T> {
     }
 }
 
+/// Of the gold analyses of a sentence the one that agrees best with the prediction; `None` without an analysis.
+pub fn closest<'a>(analyses: &'a [Vec<u32>], predicted: &[u32]) -> Option<&'a [u32]> {
+    let agreement =
+        |gold: &[u32]| [share(gold, predicted) * share(predicted, gold), f64::from(gold == predicted)];
+    let better =
+        |a: &&Vec<u32>, b: &&Vec<u32>| agreement(a).partial_cmp(&agreement(b)).expect("shares are numbers");
+    analyses.iter().max_by(better).map(Vec::as_slice)
+}
+
 /// The share of the inner boundaries of a sentence that are among `others`; 1 if it has none.
 fn share(ends: &[u32], others: &[u32]) -> f64 {
     let inner = &ends[..ends.len().saturating_sub(1)];
@@ -288,15 +297,6 @@ fn share(ends: &[u32], others: &[u32]) -> f64 {
 /// The segments that end at `ends`, as half-open spans.
 fn spans(ends: &[u32]) -> impl Iterator<Item = (u32, u32)> + '_ {
     std::iter::once(0).chain(ends.iter().copied()).zip(ends.iter().copied())
-}
-
-/// The analysis that agrees best with a prediction.
-pub fn best<'a>(analyses: &'a [Vec<u32>], predicted: &[u32]) -> Option<&'a [u32]> {
-    let agreement =
-        |gold: &[u32]| [share(gold, predicted) * share(predicted, gold), f64::from(gold == predicted)];
-    let best =
-        analyses.iter().max_by(|a, b| agreement(a).partial_cmp(&agreement(b)).expect("shares are numbers"));
-    best.map(Vec::as_slice)
 }
 
 /// Segments of a sentence that end at the same positions as those of the gold, and begin there.
