@@ -284,6 +284,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn probabilities_are_in_percent_behind_characters() {
+        let symbols = ["a", "e\u{301}", "c d", "f"];
+        assert_eq!(percents(symbols.into_iter(), &[0.0, 0.996, 0.125]), [(1, 0), (3, 100), (5, 13)]);
+        assert_eq!(percents(symbols.into_iter(), &[]), []);
+    }
+
+    #[test]
     fn tasks_chosen_for_an_audit_and_not_audited_are_reported() {
         let notice = |audited, unaudited| {
             let effort = Effort { computed: 9, audited, unaudited, repeated: 0 };

@@ -131,7 +131,7 @@ fn verdict(report: &Report<'_>) -> Markup {
     };
     let is_of_text = report.outcome.lexicon.is_some();
     html! {
-        div #verdict .verdict class=(grade) {
+        div #verdict class={ "verdict " (grade) } {
             p { (verdict.text) }
             @if !verdict.advice.is_empty() {
                 p { (verdict.advice) }
@@ -499,7 +499,7 @@ mod tests {
     #[test]
     fn the_verdict_is_the_first_thing_below_the_title() {
         let page = page("", |_, _| {});
-        let verdict = "<h1>c&lt;.txt</h1><div class=\"verdict good\" id=\"verdict\"><p>Token F1 is 0.857 (mbr), above the baselines, ";
+        let verdict = "<h1>c&lt;.txt</h1><div id=\"verdict\" class=\"verdict good\"><p>Token F1 is 0.900 (mbr), above the baselines, ";
         contains(&page, &[verdict, "<title>c&lt;.txt · Grammaton</title>"]);
         let below = |_: &mut Vec<RoundMetrics>, outcome: &mut Outcome| {
             outcome.result.scores.values_mut().for_each(|scores| scores.token_f1_every_symbol = Some(0.99));
@@ -550,6 +550,7 @@ mod tests {
                 rounds.push(RoundMetrics { run: 2, r_hat: Some(1.0), ..rounds[at].clone() });
             }
             outcome.result.run = 2;
+            outcome.result.bounds = vec![Some(-198_024.1); 2];
             (outcome.result.r_hat, outcome.result.effective_sample_size) = (Some(1.0), Some(17.3));
         });
         contains(
@@ -564,7 +565,7 @@ mod tests {
                 "The chains have mixed (R-hat 1.000).",
                 "Share of the proposed trees",
                 "Temperature",
-                "<div class=\"verdict good\" id=\"verdict\">",
+                "<div id=\"verdict\" class=\"verdict good\">",
                 "<dt>R-hat</dt><dd>1.000</dd>",
                 "<dt>effective draws</dt><dd>17</dd>",
             ],

@@ -355,7 +355,7 @@ mod tests {
         let page = fs::read_to_string(out.join("report.html")).unwrap();
         for expected in [
             "corpus.txt",
-            "Token F1 is 0.857 (mbr)",
+            "Token F1 is 0.900 (mbr)",
             "<svg class=\"chart\"",
             "<svg class=\"tree\"",
             "h&amp;t",

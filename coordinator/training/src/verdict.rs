@@ -193,7 +193,7 @@ fn of_training(training: &Training, has_score: bool) -> Verdict {
         Training::Rounds { n, ending: Ending::MaxRounds } => {
             doubtful(format!("Training ended after {n} rounds, before it converged."), LONGER)
         }
-        Training::Stochastic => without_gold("Training had its rounds".to_owned()),
+        Training::Stochastic => without_gold("Training ran all its rounds".to_owned()),
     }
 }
 

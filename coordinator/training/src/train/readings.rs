@@ -225,7 +225,11 @@ impl Readings {
                     let symbols = corpus.sentences[at].iter().map(|&at| &corpus.symbols[at as usize][..]);
                     samples.offer(&segmentations[0], || Sample {
                         line,
-                        gold: block.corpus.gold_line(at),
+                        gold: corpus
+                            .gold
+                            .as_ref()
+                            .and_then(|gold| closest(&gold[at], ends))
+                            .map(|gold| corpus.line(at, gold)),
                         tree: found.iter().find_map(|reading| reading.tree).map(str::to_owned),
                         segmentations: segmentations.clone(),
                         probabilities: probabilities
