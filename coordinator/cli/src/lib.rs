@@ -17,9 +17,9 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use proto::log::{self, Form};
 
 use crate::commands::{
-    Answer, annotate, bench, cancel, check, compare, completions, dependencies, eval, export, fetch, grammars,
-    inspect, job_process, jobs, keys, logs, man, morphemes, new, parse, plan, run, sample, segment, serve,
-    status, submit, suggest, token, train, treebank, up, workers,
+    Answer, annotate, bench, cancel, check, compare, completions, dependencies, eval, export, fetch,
+    grammars, inspect, job_process, jobs, keys, logs, man, morphemes, new, parse, plan, run, sample, segment,
+    serve, status, submit, suggest, token, train, treebank, up, workers,
 };
 
 /// Train probabilistic grammars, on one machine or on a cluster.

@@ -15,7 +15,7 @@ use std::hash::Hash;
 
 use serde::Serialize;
 
-use super::segmentation::{Count, Scorer, SegmentationScores, closest, boundaries, tokens};
+use super::segmentation::{Count, Scorer, SegmentationScores, boundaries, closest, tokens};
 use super::significance::{Bootstrap, Interval, Resamples, Share, sign_test};
 use crate::data::corpus::Analyses;
 
