@@ -8,6 +8,7 @@
 //!         log.jsonl   what happened to it
 //!         scene.json  the view of the job when it ended
 //!         out/        its output folder, as `train` makes it
+//!         annotated.txt  annotations of its results
 //! next-id             the id of the next job
 //! expelled.jsonl      expelled workers (`expulsions`)
 //! audit.jsonl         who did what
@@ -23,9 +24,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use basics::faults;
 use basics::paths::is_safe;
-use basics::store::Store;
+use basics::store::{Store, Version};
+use basics::{atomic_write, faults};
 use blake3::Hash;
 use fleet::access;
 use tempfile::{NamedTempFile, TempDir};
@@ -206,7 +207,7 @@ impl JobStore {
         let here = [RESULTS, VIEW].iter().any(|name| self.job(id).join(name).exists());
         let there = |remote: &Remote| remote.store().list_below(&format!("work/{id}"));
         let there = self.remote().map(there).transpose()?.unwrap_or_default();
-        Ok(here || there.iter().any(|name| ![JOB, LOG].contains(&&name[..])))
+        Ok(here || there.iter().any(|name| ![JOB, LOG, ANNOTATIONS].contains(&&name[..])))
     }
 
     /// The folder of a job.
@@ -232,6 +233,43 @@ impl JobStore {
     /// Writes what there was to see of a job.
     pub fn save_view(&self, id: JobId, view: &JobView) -> Result<()> {
         Ok(fs::write(self.view(id), serde_json::to_vec(view)?)?)
+    }
+
+    /// Annotations of its results, none if there is no such file, and their version in the object store, which alone has them if there is one.
+    pub fn annotations(&self, id: JobId) -> Result<(Vec<u8>, Option<Version>)> {
+        if let Some(remote) = self.remote() {
+            return Ok(remote
+                .store()
+                .find_version(&object(id, ANNOTATIONS))?
+                .map_or_else(Default::default, |(bytes, version)| (bytes, Some(version))));
+        }
+        match fs::read(self.job(id).join(ANNOTATIONS)) {
+            Ok(bytes) => Ok((bytes, None)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Default::default()),
+            Err(error) => Err(anyhow!(error).context(format!("{id}: cannot read the annotations"))),
+        }
+    }
+
+    /// Puts annotations in the place of the version that was read, in an object store; returns whether it was still the last one there.
+    pub fn keep_annotations(&self, id: JobId, bytes: &[u8], over: Option<&Version>) -> Result<bool> {
+        if let Some(remote) = self.remote() {
+            let (store, object) = (remote.store(), object(id, ANNOTATIONS));
+            let kept = match over {
+                Some(version) => store.replace(&object, bytes.to_vec(), version)?,
+                None => store.create(&object, bytes.to_vec())?,
+            };
+            return Ok(kept.is_some());
+        }
+        let folder = self.job(id);
+        // A folder that is gone is not made again.
+        ensure!(folder.is_dir(), "{id}: the job is gone");
+        on_disk(|| {
+            let place = folder.join(ANNOTATIONS);
+            let mut file = atomic_write::create(&place)?;
+            file.write_all(bytes)?;
+            atomic_write::commit(file, &place)
+        })?;
+        Ok(true)
     }
 
     /// Location of its checkpoints; empty: among its results.
@@ -663,6 +701,7 @@ pub fn log_in(folder: &Path) -> PathBuf {
 
 const LOG: &str = "log.jsonl";
 const VIEW: &str = "scene.json";
+const ANNOTATIONS: &str = "annotated.txt";
 
 /// Prefix of the names of files that are not complete.
 const TEMPORARY: &str = ".new-";

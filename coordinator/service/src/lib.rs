@@ -11,7 +11,7 @@
 //!
 //! A job is trained by the code that `train` runs, in a process of its own ([`crate::job_process`]), and so has the same result. [`queue`] decides which jobs run, by
 //! the [`shares`] of their users, and the fleet shares itself among these ([`fleet::Account`]). `controller` is the one thread that changes jobs; `submission` and `deletion`
-//! are what comes before and after. `reading` is what readers ask, [`rpc`] how commands reach all this.
+//! are what comes before and after. `annotations` keeps what users say of the lines of results. `reading` is what readers ask, [`rpc`] how commands reach all this.
 //! [`record`] is what is stored of a job, [`records`] and [`job_store`] where, and [`remote`] the copy in an object store, for which one process at a time has
 //! the [`leader_lease`], which `upkeep` renews. [`acceptance`] gives ids. [`job_log`] and [`view`] tell what happened to a job.
 //!
@@ -20,6 +20,8 @@
 
 pub mod acceptance;
 pub mod annotate;
+pub mod annotation;
+mod annotations;
 pub mod audit;
 mod controller;
 mod deletion;
@@ -365,10 +367,15 @@ impl Service {
         Ok(view)
     }
 
+    /// Whether a job is of this user, or the user may change all.
+    fn may_change(&self, who: &Identity, record: &Record) -> bool {
+        record.owner == who.name || who.may(Role::Operate)
+    }
+
     /// Refuses a user who may not do this to a job.
     fn check_may(&self, who: &Identity, record: &Record, what: &str) -> Result<(), Problem> {
         let Record { id, owner, .. } = record;
-        if *owner == who.name || who.may(Role::Operate) {
+        if self.may_change(who, record) {
             return Ok(());
         }
         self.audit(&who.name, &format!("{what} refused"), Some(*id), "");

@@ -333,6 +333,48 @@ fn a_deleted_job_leaves_nothing_and_its_id_is_not_used_again() {
 }
 
 /// Whenever a process is killed that deletes a job: for the next one the job is there with its results, or nothing of it is.
+/// Annotations that were acknowledged are there for the next process, on another machine too, whichever step of a change is the last; what another service has
+/// changed is not overwritten; and all is removed with the job.
+#[test]
+fn annotations_survive_a_kill_at_any_step_and_go_with_their_job() {
+    for is_remote in [false, true] {
+        let place = Arc::new(Place::new(is_remote));
+        let service = place.serve();
+        let id = submit(&service, "a b").unwrap();
+        check_done(&service, id);
+        for n in 1.. {
+            let (before, version) = service.annotations(id).unwrap();
+            let after = [&before[..], b"a b\n"].concat();
+            let kill = Kill::at(n, &place, false);
+            let answer = kill.during(|| service.keep_annotations(id, &after, version.as_ref()));
+            let Some(killed) = kill.killed() else {
+                assert!(n > 1 && answer.is_ok(), "{n} steps: {answer:?}");
+                assert_eq!(service.annotations(id).unwrap().0, after);
+                let stale = service.keep_annotations(id, b"", version.as_ref());
+                assert_eq!(stale.is_err(), is_remote, "{stale:?}");
+                break;
+            };
+            let next = killed.serve();
+            let (found, _) = next.annotations(id).unwrap();
+            assert!(found == after || answer.is_err() && found == before, "{n}: {answer:?}");
+            next.close(Duration::from_secs(60));
+        }
+        let (kept, version) = service.annotations(id).unwrap();
+        let elsewhere = place.killed();
+        let next = elsewhere.serve();
+        assert_eq!(next.annotations(id).unwrap().0, kept);
+        next.close(Duration::from_secs(60));
+        let large = vec![b'a'; 1 << 20];
+        let refused = service.keep_annotations(id, &large, version.as_ref()).unwrap_err().to_string();
+        assert!(refused.contains("grammaton annotate"), "{refused}");
+        service.delete(&ann(), id).unwrap();
+        assert!(service.annotations(id).is_err());
+        assert!(service.keep_annotations(id, b"a b\n", None).is_err());
+        assert_eq!(place.kept().list_below(&format!("work/{id}")).unwrap(), [""; 0]);
+        service.close(Duration::from_secs(60));
+    }
+}
+
 #[test]
 fn a_deletion_survives_a_kill_at_any_step() {
     for is_remote in [false, true] {

@@ -3,7 +3,8 @@
 //! ```text
 //! connection ──> auth ──> page      parts, rendered for this request
 //!    (limits)     │ ├───> events    the same parts, rendered once for all watchers when they change
-//!                 │ └───> action    cancel, resume, delete: posted by a form of this page
+//!                 │ ├───> action    cancel, resume, delete: posted by a form of this page
+//!                 │ └───> annotate  lines of a finished job, and what is learned from them
 //!                 └─ roles, and security headers
 //! ```
 //!
@@ -13,6 +14,7 @@
 //! Invariants: `maud` escapes all values from jobs, workers and files, by type. GET changes nothing. Nothing is loaded from other
 //! origins. A change is rendered once, for any number of watchers. The server runs on a separate thread until it is dropped.
 
+mod annotate;
 mod auth;
 mod connections;
 mod events;
@@ -50,6 +52,7 @@ use tokio::sync::oneshot;
 use training::report::STYLE;
 use training::report::markup::bar_lengths;
 
+use crate::annotation;
 use crate::permits::CallPermits;
 use crate::queue::Refusal;
 use crate::record::{JobId, View};
@@ -67,8 +70,8 @@ const FORM: usize = 4 << 10;
 const DOWNLOADS: [usize; 2] = [16, 8];
 /// Changes of jobs at the same time, of all users and of each, which storage may keep waiting; others wait for them.
 const CHANGES: [usize; 2] = [8, 4];
-/// Threads that may block: downloads and changes hold one each, and some are left for pages.
-const THREADS: usize = DOWNLOADS[0] + CHANGES[0] + 16;
+/// Threads that may block: downloads, changes and learning hold one each, and some are left for pages.
+const THREADS: usize = DOWNLOADS[0] + CHANGES[0] + annotate::LEARNING[0] + 16;
 
 /// A bound address that does not serve yet.
 pub struct Bound {
@@ -141,13 +144,15 @@ struct App {
     events: Events,
     downloads: CallPermits,
     changes: CallPermits,
+    annotated: annotate::Sessions,
 }
 
 impl App {
     fn new(service: Service, auth: Auth) -> App {
         let (downloads, changes) = (CallPermits::new(DOWNLOADS), CallPermits::new(CHANGES));
         let watcher = service.watcher();
-        App { service, watcher, auth: Arc::new(auth), events: Events::default(), downloads, changes }
+        let (auth, events, annotated) = (Arc::new(auth), Events::default(), annotate::Sessions::default());
+        App { service, watcher, auth, events, downloads, changes, annotated }
     }
 
     /// Runs `work` on a thread that may block.
@@ -157,10 +162,7 @@ impl App {
     ) -> Result<T, PageError> {
         let service = self.service.clone();
         let done = tokio::task::spawn_blocking(move || work(&service)).await;
-        done.map_err(|_| {
-            PageError(StatusCode::INTERNAL_SERVER_ERROR, "internal error; the service's log says more".into())
-        })?
-        .map_err(PageError::from)
+        done.map_err(|_| PageError::internal())?.map_err(PageError::from)
     }
 
     /// Answers a request with the result of a user's change, which waits for storage.
@@ -209,6 +211,11 @@ impl App {
 struct PageError(StatusCode, String);
 
 impl PageError {
+    /// A thread that has panicked.
+    fn internal() -> PageError {
+        PageError(StatusCode::INTERNAL_SERVER_ERROR, "internal error; the service's log says more".into())
+    }
+
     /// Too many requests of the user wait.
     fn busy() -> PageError {
         PageError(
@@ -266,6 +273,17 @@ fn routes(app: App) -> Router {
         .route("/jobs/{id}/delete", post(delete))
         .route("/jobs/{id}/files/{*path}", get(file))
         .route("/jobs/{id}/results.tar.gz", get(archive))
+        .route("/jobs/{id}/annotate/", get(annotate::whole))
+        .route("/jobs/{id}/annotate/style.css", get(annotation::page::style))
+        .route("/jobs/{id}/annotate/annotate.js", get(annotation::page::script))
+        .route("/jobs/{id}/annotate/state", get(annotate::state))
+        .route(
+            "/jobs/{id}/annotate/annotations",
+            post(annotate::say).layer(DefaultBodyLimit::max(annotate::CHANGE)),
+        )
+        .route("/jobs/{id}/annotate/learned", post(annotate::learn))
+        .route("/jobs/{id}/annotate/segmented.txt", get(annotate::segmented))
+        .route("/jobs/{id}/annotate/annotated.txt", get(annotate::annotated))
         .route("/workers", get(all_workers))
         .route("/workers/events", get(all_workers_events))
         .route("/login", get(login).post(log_in))

@@ -4,35 +4,27 @@
 //!
 //! Law: it is what training the job with these annotations gives (`coordinator/cli/tests/all/annotate.rs`).
 
-use grammaton::models::crf::statistics::Statistics;
-use grammaton::models::crf::{Crf, Evidence, Known, whole};
-
-use crate::annotation_file::Annotations;
+use crate::input::segmented_file::Annotated;
 use crate::segmented::Segmented;
+use crate::train::annotations::{Found, Sentences};
 
-/// Segments `text` as a field does that learns from `annotated` sentences of it; these are as they are annotated.
-pub fn relearn(text: &mut Segmented, annotated: &Annotations) {
-    let known = annotated.iter().filter_map(|(symbols, ends)| {
-        let first = text.sentences.iter().find(|sentence| text.symbols(sentence) == symbols)?;
-        Some((first.evidence(symbols), whole(ends)))
+/// Segments `text` as a field does that learns from `annotated` sentences of it, in agreement with what is known of these.
+pub fn relearn(text: &mut Segmented, annotated: &Annotated) {
+    let found = text.trained_on().map(|(at, sentence)| -> Found {
+        let symbols = text.corpus.sentences[at].clone();
+        match sentence {
+            Some(sentence) => (symbols, sentence.shares.clone(), sentence.ends.clone()),
+            None => (symbols, Vec::new(), vec![1]),
+        }
     });
-    let known: Vec<(Evidence<'_>, Known)> = known.collect();
-    let crf = Crf::learn(Statistics::of(text.trained_on()), &known);
+    let learned = Sentences::again(found.collect()).learned(annotated);
     let mut segmentation = text.corpus.segmentation();
-    let read = text.sentences.iter().map(|sentence| {
-        let symbols = text.symbols(sentence);
-        let (probabilities, ends) = match annotated.get(symbols) {
-            Some(ends) => (Evidence::shares_of(ends), ends.clone()),
-            None => {
-                let reading = crf.read(&sentence.evidence(symbols));
-                (reading.probabilities, reading.ends)
-            }
-        };
-        segmentation[sentence.at] = ends;
-        probabilities
-    });
-    let read: Vec<Vec<f64>> = read.collect();
-    for (sentence, probabilities) in text.sentences.iter_mut().zip(read) {
+    let mut probabilities = Vec::with_capacity(text.sentences.len());
+    for (place, (at, sentence)) in text.trained_on().enumerate() {
+        segmentation[at] = learned.ends(place).to_vec();
+        probabilities.extend(sentence.map(|_| learned.probabilities(place).boundaries));
+    }
+    for (sentence, probabilities) in text.sentences.iter_mut().zip(probabilities) {
         sentence.probabilities = probabilities;
     }
     text.corpus.gold = Some(segmentation.into_iter().map(|ends| vec![ends]).collect());

@@ -7,20 +7,21 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use grammaton::data::corpus::{Cleaning, Corpus, Format, Layout, Options};
-use grammaton::models::crf::Evidence;
 use rustc_hash::FxHashMap;
 
 use crate::boundary::{Boundary, BoundaryRow};
 use crate::input;
-use crate::job::Job;
+use crate::job::{Job, PositionMarks};
 use crate::metrics::recommended;
 use crate::output::{self, JOB, SUMMARY};
 
 /// The text of a folder of results.
 #[derive(Clone)]
 pub struct Segmented {
-    /// How segmented lines of it are read.
+    /// How the job reads its files.
     pub options: Options,
+    /// Its marks of single positions in annotated lines.
+    pub marks: PositionMarks,
     /// The text as it is segmented: its gold is the printed segmentation.
     pub corpus: Corpus,
     /// The sentences that have boundaries to be unsure of, in the order of the text.
@@ -42,13 +43,6 @@ pub struct Sentence {
     pub ends: Vec<u32>,
 }
 
-impl Sentence {
-    /// What the models found in this sentence of these symbols.
-    pub fn evidence<'a>(&'a self, symbols: &'a [u32]) -> Evidence<'a> {
-        Evidence { symbols, shares: &self.shares, ends: &self.ends }
-    }
-}
-
 impl Segmented {
     /// Reads the result in the folder `dir`.
     ///
@@ -65,7 +59,7 @@ impl Segmented {
             output::BOUNDARIES
         );
         let job = Job::load(&dir.join(JOB), &[])?;
-        let Printed { options, corpus, .. } = Printed::read(dir, &job)?;
+        let Printed { corpus, .. } = Printed::read(dir, &job)?;
         let mut by_line = self::boundaries(&boundaries)?;
         let mut sentences = Vec::new();
         for (at, line) in corpus.lines.iter().enumerate() {
@@ -89,16 +83,21 @@ impl Segmented {
         if let Some(line) = by_line.keys().min() {
             bail!("{}: line {line} is not in the text; train once more", boundaries.display());
         }
-        Ok(Segmented::new(options, corpus, sentences))
+        Ok(Segmented::new(job.corpus.options(), job.corpus.position_marks(), corpus, sentences))
     }
 
     /// A text that is read by `options`, with the `sentences` that were trained on.
-    pub fn new(options: Options, corpus: Corpus, sentences: Vec<Sentence>) -> Segmented {
+    pub fn new(
+        options: Options,
+        marks: PositionMarks,
+        corpus: Corpus,
+        sentences: Vec<Sentence>,
+    ) -> Segmented {
         let mut first = FxHashMap::default();
         for (at, symbols) in corpus.sentences.iter().enumerate().rev() {
             first.insert(symbols.clone(), at);
         }
-        Segmented { options, corpus, sentences, first }
+        Segmented { options, marks, corpus, sentences, first }
     }
 
     /// The first position in the corpus of a sentence, if the text has it.
@@ -111,12 +110,14 @@ impl Segmented {
         &self.corpus.sentences[sentence.at]
     }
 
-    /// All sentences that were trained on, those of one symbol too.
-    pub fn trained_on(&self) -> impl Iterator<Item = &[u32]> {
-        let mut listed = self.sentences.iter().map(|sentence| sentence.at).peekable();
+    /// All sentences that were trained on: their positions in the corpus, and the sentences that have boundaries to be unsure of, which those of one symbol lack.
+    pub fn trained_on(&self) -> impl Iterator<Item = (usize, Option<&Sentence>)> {
+        let mut listed = self.sentences.iter().peekable();
         let all = self.corpus.sentences.iter().enumerate();
-        all.filter(move |(at, symbols)| listed.next_if_eq(at).is_some() || symbols.len() == 1)
-            .map(|(_, symbols)| &symbols[..])
+        all.filter_map(move |(at, symbols)| {
+            let sentence = listed.next_if(|sentence| sentence.at == at);
+            (sentence.is_some() || symbols.len() == 1).then_some((at, sentence))
+        })
     }
 
     /// A sentence as it is segmented.

@@ -20,7 +20,7 @@
 
 #[cfg(test)]
 mod altered;
-mod annotations;
+pub mod annotations;
 pub mod auto_grammars;
 pub mod brackets;
 pub mod checkpoint;

@@ -1,10 +1,14 @@
-//! The page of `grammaton annotate` in a real browser: by clicks, by keys, reloaded, in a narrow window.
+//! The page of `grammaton annotate` in a real browser: by clicks, by keys, reloaded, in a narrow window; and that of a service, which is killed between two clicks.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::PathBuf;
 
 use grammaton_tests::browser::Browser;
 use grammaton_tests::folder::{Folder, examples};
+use grammaton_tests::serving::Serving;
 use grammaton_tests::{Process, requirement};
+use serde_json::{Value, json};
 
 /// Folder for screenshots, if one is set.
 fn picture(browser: &Browser, name: &str) {
@@ -98,4 +102,79 @@ fn lines_are_annotated_by_clicks_and_by_keys_and_learned_from() {
     picture(&browser, "annotate-phone.png");
     let wide = "document.documentElement.scrollWidth > document.documentElement.clientWidth";
     assert!(browser.run(&format!("return {wide}")) == false, "a phone has to scroll sideways");
+}
+
+const JOB: &str = "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"words.txt\"\n\
+    [inference]\nmethod = \"hastings\"\nmax_rounds = 6\nkeep_every = 2\n";
+
+/// Sends a request to a page of a service; returns status and body.
+fn send(host: &str, method: &str, path: &str, body: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(host).unwrap();
+    let n = body.len();
+    let headers =
+        format!("Host: {host}\r\nOrigin: http://{host}\r\nContent-Length: {n}\r\nConnection: close");
+    write!(stream, "{method} {path} HTTP/1.1\r\n{headers}\r\n\r\n{body}").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+}
+
+/// What was said is kept by a service that is killed, and the job is annotated where it was left; in a browser too.
+#[test]
+fn lines_of_a_job_are_annotated_over_kills_of_the_service() {
+    let words = std::fs::read_to_string(examples().join("morphemes/words.txt")).unwrap();
+    let words: String = words.split_inclusive('\n').take(200).collect();
+    let folder = Folder::new(&[("words.txt", &words), ("job.toml", JOB)]);
+    let mut service = Serving::start(&folder, &["--http", "127.0.0.1:0", "--workers", "2"]);
+    let mut host = service.serving();
+    service.grammaton(&folder, &["submit", "job.toml", "--wait"]);
+    let state = |host: &str| -> Value {
+        let (status, body) = send(host, "GET", "/jobs/1/annotate/state", "");
+        assert_eq!(status, 200, "{body}");
+        serde_json::from_str(&body).unwrap()
+    };
+    let said = |state: &Value| -> Vec<usize> {
+        let lines = state["lines"].as_array().unwrap().iter().enumerate();
+        lines.filter(|(_, line)| !line["known"].is_null()).map(|(at, _)| at).collect()
+    };
+    for at in [5, 2, 9] {
+        let before = state(&host);
+        let n = before["lines"][at]["symbols"].as_array().unwrap().len();
+        let known = "1".to_owned() + &"0".repeat(n - 2);
+        let change = json!({ "line": at, "known": known, "version": before["version"] }).to_string();
+        let (status, kept) = send(&host, "POST", "/jobs/1/annotate/annotations", &change);
+        assert!(status == 200 && kept.contains("\"stale\":false"), "{kept}");
+        service.kill();
+        service.begin();
+        host = service.serving();
+    }
+    assert_eq!(said(&state(&host)), [2, 5, 9]);
+    let (status, learned) = send(&host, "POST", "/jobs/1/annotate/learned", "{}");
+    assert_eq!((status, serde_json::from_str::<Value>(&learned).unwrap()), (200, state(&host)));
+    let results = send(&host, "GET", "/jobs/1/files/boundaries.tsv", "");
+    assert_eq!(results.0, 200, "the results are those of the job");
+
+    let browser = match Browser::open() {
+        Ok(browser) => browser,
+        Err(why) => return requirement::missing("browser", &why),
+    };
+    browser.look(1200, 900, false);
+    browser.go(&format!("http://{host}/jobs/1"));
+    browser.click("#annotate");
+    browser.until_text("Ready.");
+    browser.click("#lines li .gap");
+    browser.until_text("4 lines are annotated");
+    service.kill();
+    browser.click("#lines li:nth-child(2) .say");
+    browser.until_text("no answer");
+    service.begin();
+    host = service.serving();
+    assert_eq!(said(&state(&host)).len(), 4, "what was acknowledged");
+    browser.go(&format!("http://{host}/jobs/1/annotate/"));
+    browser.until_text("Ready.");
+    browser.click("#views [data-view=annotated]");
+    browser.until_text("Annotated lines (4)");
+    browser.click("#learn");
+    browser.until_text("Learned in ");
 }

@@ -70,8 +70,12 @@ impl Page {
 
     /// Annotates a line, or takes its annotation back.
     fn say(&self, line: usize, ends: Option<&[u32]>, version: &Value) -> Value {
+        let known = ends.map(|ends| -> String {
+            let n = *ends.last().unwrap();
+            (1..n).map(|at| if ends.contains(&at) { '1' } else { '0' }).collect()
+        });
         let (status, body) =
-            self.post("annotations", &json!({ "line": line, "ends": ends, "version": version }));
+            self.post("annotations", &json!({ "line": line, "known": known, "version": version }));
         assert_eq!(status, 200, "{body}");
         serde_json::from_str(&body).unwrap()
     }
@@ -134,7 +138,7 @@ fn what_is_said_is_kept_over_tabs_reloads_and_kills() {
     assert_eq!(written(), sorted(&[3, 4]));
     let annotated = |state: &Value| -> Vec<usize> {
         let lines = state["lines"].as_array().unwrap().iter().enumerate();
-        lines.filter(|(_, line)| line["annotated"] == true).map(|(at, _)| at).collect()
+        lines.filter(|(_, line)| !line["known"].is_null()).map(|(at, _)| at).collect()
     };
     assert_eq!(annotated(&page.state()), [3, 4]);
     // Killed between two changes, and begun again.
@@ -150,11 +154,11 @@ fn what_is_said_is_kept_over_tabs_reloads_and_kills() {
     assert_eq!(page.say(10, Some(&ends(&morphemes[10])), &before["version"])["stale"], true);
     assert_eq!(written(), sorted(&[4, 9, 10]));
     // What is no segmentation of a line changes nothing.
-    for bad in [json!([]), json!([0, 3]), json!([2, 1, 3]), json!([99]), json!("all")] {
-        let body = json!({ "line": 0, "ends": bad, "version": "" });
+    for bad in [json!(""), json!("1"), json!("111"), json!("??"), json!("1x"), json!([1, 3]), json!(7)] {
+        let body = json!({ "line": 0, "known": bad, "version": "" });
         assert_eq!(page.post("annotations", &body).0, 400, "{bad}");
     }
-    assert_eq!(page.post("annotations", &json!({ "line": 1000, "ends": null, "version": "" })).0, 400);
+    assert_eq!(page.post("annotations", &json!({ "line": 1000, "known": null, "version": "" })).0, 400);
     assert_eq!(written(), sorted(&[4, 9, 10]));
 }
 
@@ -216,7 +220,7 @@ fn other_pages_and_hosts_are_refused() {
     }
     assert_eq!(page.send("GET", &state, &[("Host", "evil.example")], "").0, 421);
     let own = format!("http://{}", page.host);
-    let change = json!({ "line": 0, "ends": null, "version": "" }).to_string();
+    let change = json!({ "line": 0, "known": null, "version": "" }).to_string();
     let path = format!("/{}/annotations", page.token);
     for (headers, status) in [
         (vec![host], 403),
@@ -229,6 +233,50 @@ fn other_pages_and_hosts_are_refused() {
     let html = page.get("");
     assert!(html.contains("annotate.js") && !html.contains("http"), "{html}");
     refused(&["annotate", &at(&dir, "nowhere")], &["nowhere", "no finished result"]);
-    fs::write(&file, "lok\tlo k\n").unwrap();
-    refused(&["annotate", &first, "--annotations", &file], &["annotated.txt:1", "tab"]);
+    for (nonsense, why) in [
+        (&b"lok\nlo\x01k\n"[..], "annotated.txt:2"),
+        (b"lok\n\xff\xfe", "annotated.txt:2"),
+        (b"\x1f\x8b\x08", "unpack"),
+    ] {
+        fs::write(&file, nonsense).unwrap();
+        refused(&["annotate", &first, "--annotations", &file], &["annotated.txt", why]);
+        assert_eq!(fs::read(&file).unwrap(), nonsense);
+    }
+}
+
+/// A file with words and their analyses, marks of single positions, empty lines and carriage returns is learned from as by training, and lines
+/// that are not changed stay byte for byte.
+#[test]
+fn a_file_of_any_form_is_learned_from_as_by_training() {
+    let (dir, morphemes) = results();
+    let [text, first, file, trained] =
+        ["words.txt", "marked", "annotated.txt", "trained"].map(|name| at(&dir, name));
+    let train = |out: &str, annotated: &str| {
+        let marks = ["--boundary-mark", "|", "--joined-mark", "~"];
+        let args = ["morphemes", &text, "--annotated", annotated, "--out", out];
+        grammaton(&[&args[..], &marks, &RUN].concat()).success();
+    };
+    fs::write(dir.path().join("seed.txt"), "l|ok\n").unwrap();
+    train(&first, &at(&dir, "seed.txt"));
+    // `l ok`, `lo~king`, `lok|s`, an analysis of `loked`, `lo king s`, and lines of other words.
+    let forms =
+        ["l ok\r\n", "lo~king\n", "\n", "lok|s\n", "loked\tl ok ed, lok ed\n", "lo king s\n"].concat();
+    let more: String = morphemes[8..14].iter().map(|line| line.clone() + "\n").collect();
+    fs::write(&file, forms.clone() + &more).unwrap();
+    let page = Page::open(&first, &file);
+    let state = page.state();
+    let known: Vec<&str> = (0..5).map(|at| state["lines"][at]["known"].as_str().unwrap()).collect();
+    assert_eq!(known, ["10", "?0???", "??1", "1010", "010001"]);
+    train(&trained, &file);
+    let read = |name: &str| fs::read_to_string(dir.path().join(name)).unwrap();
+    assert_eq!(page.get("segmented.txt"), read("trained/segmentation.crf.txt"));
+    assert_ne!(page.get("segmented.txt"), read("marked/segmentation.crf.txt"));
+    // One line changes, in its place; another one is said as it was known.
+    page.say(2, Some(&[3, 4]), &state["version"]);
+    page.say(3, Some(&[1, 3, 5]), &state["version"]);
+    assert_eq!(read("annotated.txt"), forms.replace("lok|s\n", "lok s\n") + &more);
+    assert_eq!(page.get("annotated.txt"), read("annotated.txt"));
+    assert_eq!(page.post("learned", &json!({})).0, 200);
+    train(&at(&dir, "again"), &file);
+    assert_eq!(page.get("segmented.txt"), read("again/segmentation.crf.txt"));
 }

@@ -134,6 +134,9 @@ fn downloads(id: JobId, results: &[(String, u64)]) -> Markup {
                 a #answer .button href={ "/jobs/" (id) "/files/" (link(answer)) } download { "Download the answer" } " "
             }
             a #archive .button href={ "/jobs/" (id) "/" (files::ARCHIVE) } download { "Download all files" }
+            @if results.iter().any(|(path, _)| path == output::BOUNDARIES) {
+                " " a #annotate .button href={ "/jobs/" (id) "/annotate/" } { "Annotate lines" }
+            }
         }
         ul.files {
             @for (path, size) in results.iter().filter(|(path, _)| path != files::REPORT) {

@@ -14,7 +14,7 @@ use crate::job_process::Processes;
 use crate::job_store::JobStore;
 use crate::record::{self, Millis, Record, State};
 
-/// A service with a finished and a failed job, both with HTML in their names.
+/// A service with a finished and a failed job, and a finished one on text, all with HTML in their names.
 struct Served {
     address: SocketAddr,
     folder: tempfile::TempDir,
@@ -30,6 +30,21 @@ fn record(id: u64, state: State) -> Record {
     }
 }
 
+/// Results of a job on three lines, as `grammaton annotate` reads them.
+const SEGMENTED: [(&str, &str); 4] = [
+    (
+        "job.toml",
+        "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"corpus.txt\"\n[inference]\nmethod = \"hastings\"\n",
+    ),
+    ("summary.json", "{}"),
+    ("segmentation.mbr-vote.txt", "a bc\nab<i>\na bc\n"),
+    (
+        "boundaries.tsv",
+        "line\tposition\tprobability\tboundary\n1\t1\t0.6000\tyes\n1\t2\t0.1000\tno\n2\t1\t0.4000\tno\n2\t2\t0.1000\tno\n\
+         2\t3\t0.0000\tno\n2\t4\t0.0000\tno\n3\t1\t0.6000\tyes\n3\t2\t0.1000\tno\n",
+    ),
+];
+
 fn serve(access: Access) -> Served {
     let folder = tempfile::tempdir().unwrap();
     let job_store = JobStore::open(folder.path(), None).unwrap();
@@ -41,6 +56,12 @@ fn serve(access: Access) -> Served {
         std::fs::write(out.join(name), name).unwrap();
     }
     std::fs::write(folder.path().join("secret"), "secret").unwrap();
+    job_store.records().save(&record(3, State::Done { parameters_sha256: "abc".into() })).unwrap();
+    let out = job_store.results(JobId(3));
+    std::fs::create_dir_all(&out).unwrap();
+    for (name, text) in SEGMENTED {
+        std::fs::write(out.join(name), text).unwrap();
+    }
     let fleet = Fleet::start(FleetConfig { local_workers: 1, ..Default::default() }).unwrap();
     let service = Service::start(job_store, fleet, 1, Limits::with(Processes::threads())).unwrap();
     let bound = Bound::at("127.0.0.1:0".parse().unwrap(), &access, false).unwrap();
@@ -119,6 +140,20 @@ fn each_role_is_for_its_own_routes() {
         ("GET /style.css", [200; 5]),
         ("GET /live.js", [200; 5]),
         ("GET /jobs/2/delete", [401, 403, 405, 405, 405]),
+        ("GET /jobs/3/annotate/", [401, 403, 200, 200, 200]),
+        ("GET /jobs/3/annotate/style.css", [401, 403, 200, 200, 200]),
+        ("GET /jobs/3/annotate/annotate.js", [401, 403, 200, 200, 200]),
+        ("GET /jobs/3/annotate/state", [401, 403, 200, 200, 200]),
+        ("GET /jobs/3/annotate/segmented.txt", [401, 403, 200, 200, 200]),
+        ("GET /jobs/3/annotate/annotated.txt", [401, 403, 200, 200, 200]),
+        ("POST /jobs/3/annotate/annotations", [401, 403, 403, 400, 400]),
+        ("POST /jobs/3/annotate/learned", [401, 403, 403, 409, 409]),
+        ("GET /jobs/3/annotate/learned", [401, 403, 405, 405, 405]),
+        ("GET /jobs/1/annotate/", [401, 403, 400, 400, 400]),
+        ("GET /jobs/2/annotate/", [401, 403, 400, 400, 400]),
+        ("GET /jobs/2/annotate/state", [401, 403, 400, 400, 400]),
+        ("POST /jobs/2/annotate/annotations", [401, 403, 403, 400, 400]),
+        ("GET /jobs/9/annotate/state", [401, 403, 404, 404, 404]),
         ("POST /jobs/2/delete", [401, 403, 403, 303, 404]),
     ] {
         let shown = ["", "node", "eve", "ann", "op"].map(|name| match name {
@@ -134,8 +169,105 @@ fn jobs_of_other_users_cannot_be_changed_with_the_role_submit() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("tokens"), line("bob", Role::Submit, "bob")).unwrap();
     let served = serve(Access::Roles(Tokens::read(&folder.path().join("tokens")).unwrap()));
-    let answer = served.ask("POST /jobs/2/resume", &[&served.ours(), "Authorization: Bearer bob"], "");
-    assert!(status(&answer) == 403 && answer.contains("the job is ann's"), "{answer}");
+    for path in ["2/resume", "3/annotate/annotations", "3/annotate/learned"] {
+        let request = format!("POST /jobs/{path}");
+        let answer = served.ask(&request, &[&served.ours(), "Authorization: Bearer bob"], &said(0, "01", ""));
+        assert!(status(&answer) == 403 && answer.contains("the job is ann's"), "{answer}");
+    }
+    let page = served.ask("GET /jobs/3/annotate/", &["Authorization: Bearer bob"], "");
+    assert!(status(&page) == 200 && page.contains("data-refusal=\"You may look"), "{page}");
+}
+
+/// A change of a line as the page sends it.
+fn said(line: usize, known: &str, version: &str) -> String {
+    format!("{{\"line\":{line},\"known\":\"{known}\",\"version\":\"{version}\"}}")
+}
+
+/// Two pages of one job and of two users annotate its lines, which other results leave and find again; the job takes the annotations with it.
+#[test]
+fn lines_of_a_finished_job_are_annotated_and_learned_from() {
+    let served = Served::guarded();
+    let (ann, op) = ("Authorization: Bearer ann", "Authorization: Bearer op");
+    let get = |name: &str, who: &str| {
+        let answer = served.ask(&format!("GET /jobs/3/annotate/{name}"), &[who], "");
+        assert_eq!(status(&answer), 200, "{answer}");
+        answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+    };
+    let state = |who| serde_json::from_str::<serde_json::Value>(&get("state", who)).unwrap();
+    let post = |name: &str, who: &str, body: &str| {
+        served.ask(&format!("POST /jobs/3/annotate/{name}"), &[who, &served.ours()], body)
+    };
+    let page = served.ask("GET /jobs/3", &[ann], "");
+    assert!(page.contains("href=\"/jobs/3/annotate/\""), "{page}");
+    assert!(!served.ask("GET /jobs/1", &[ann], "").contains("annotate"), "it has no boundaries");
+    let page = get("", ann);
+    assert!(
+        page.contains("annotate.js") && page.contains("&lt;b&gt;job") && !page.contains("data-refusal"),
+        "{page}"
+    );
+
+    let first = state(ann);
+    assert_eq!(first["lines"].as_array().unwrap().len(), 2, "distinct lines");
+    assert_eq!(
+        (&first["lines"][0]["times"], &first["lines"][0]["known"]),
+        (&2.into(), &serde_json::Value::Null)
+    );
+    let version = first["version"].as_str().unwrap();
+    let kept = post("annotations", ann, &said(0, "01", version));
+    assert!(status(&kept) == 200 && kept.contains("\"stale\":false"), "{kept}");
+    let kept = post("annotations", op, &said(1, "1000", version));
+    assert!(status(&kept) == 200 && kept.contains("\"stale\":true"), "{kept}");
+    let file = served.folder.path().join("work/3/annotated.txt");
+    let written = "ab c\na b<i>\n";
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), written);
+    assert_eq!(get("annotated.txt", op), written);
+    assert_eq!(get("segmented.txt", ann), "a bc\nab<i>\na bc\n");
+    for bad in ["", "?", "??", "012", "0x"] {
+        assert_eq!(status(&post("annotations", ann, &said(0, bad, ""))), 400, "{bad}");
+    }
+    assert_eq!(status(&post("annotations", ann, &said(2, "01", ""))), 400, "there are two lines");
+    let large = status(&post("annotations", ann, &"x".repeat(annotate::CHANGE + 1)));
+    assert!([0, 413].contains(&large), "{large}");
+    let foreign = served.ask(
+        "POST /jobs/3/annotate/annotations",
+        &[ann, "Origin: http://evil.example"],
+        &said(0, "00", ""),
+    );
+    assert_eq!(status(&foreign), 403);
+
+    let learned = post("learned", ann, "{}");
+    assert_eq!(status(&learned), 200, "{learned}");
+    assert_eq!(get("segmented.txt", ann), "ab c\na b<i>\nab c\n");
+    let again = post("learned", op, "{}");
+    assert_eq!(
+        again.split_once("\r\n\r\n").unwrap().1,
+        get("state", ann),
+        "what was learned is not learned twice"
+    );
+    // A file that somebody has damaged is an error of one line, and stays.
+    std::fs::write(&file, "ab c\na\u{1}b\n").unwrap();
+    let refused = post("annotations", ann, &said(0, "11", ""));
+    assert!(status(&refused) == 409 && refused.contains("annotated.txt of job 3:2"), "{refused}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "ab c\na\u{1}b\n");
+    std::fs::write(&file, written).unwrap();
+    let audit = std::fs::read_to_string(served.folder.path().join("audit.jsonl")).unwrap();
+    assert!(audit.contains("\"who\":\"op\",\"what\":\"annotate\",\"job\":3"), "{audit}");
+
+    assert_eq!(served.status("POST /jobs/3/delete", &[ann, &served.ours()]), 303);
+    assert_eq!(served.status("GET /jobs/3/annotate/state", &[ann]), 404);
+    assert_eq!(status(&post("annotations", ann, &said(0, "01", ""))), 404);
+    assert!(!served.folder.path().join("work/3").exists());
+}
+
+/// Results beyond the limit are refused with the way out, and are not read.
+#[test]
+fn large_results_are_annotated_elsewhere() {
+    let served = Served::guarded();
+    let table =
+        std::fs::File::options().write(true).open(served.folder.path().join("work/3/out/boundaries.tsv"));
+    table.unwrap().set_len(9 << 20).unwrap();
+    let refused = served.ask("GET /jobs/3/annotate/state", &["Authorization: Bearer ann"], "");
+    assert!(status(&refused) == 400 && refused.contains("grammaton fetch 3 --out results"), "{refused}");
 }
 
 /// However many downloads of a user are not read, pages and downloads of others are answered.

@@ -9,7 +9,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use grammaton::data::corpus::{Analyses, Cleaning, Corpus, Layout, Marks, Options, Unit};
+use grammaton::data::corpus::{Analyses, Cleaning, Corpus, Format, Layout, Marks, Options, Unit, write_line};
 use grammaton::data::eval::alternatives;
 use grammaton::models::crf::{Known, whole};
 use rustc_hash::FxHashMap;
@@ -53,6 +53,8 @@ pub struct Resolved<'a> {
     pub number: u32,
     /// What it says.
     pub read: &'a Read,
+    /// Whether it is a word with its analyses.
+    pub is_word: bool,
     /// Whether its sentence is one of the corpus.
     pub is_there: bool,
 }
@@ -63,12 +65,30 @@ impl SegmentedFile {
     /// # Errors
     /// Those of reading, and marks that cannot be found.
     pub fn read(path: &Path, options: &Options, marks: &PositionMarks) -> Result<SegmentedFile> {
-        let options = Options { layout: Layout::default(), ..options.clone() };
+        SegmentedFile::of(options, marks, |options| Ok(super::corpus(path, options)?.0))
+    }
+
+    /// Likewise a file with this text; messages call it `name`.
+    ///
+    /// # Errors
+    /// As for a file.
+    pub fn parse(text: &str, name: &str, options: &Options, marks: &PositionMarks) -> Result<SegmentedFile> {
+        SegmentedFile::of(options, marks, |options| Ok(Corpus::read(text.as_bytes(), name, options)?.0))
+    }
+
+    /// A file whose lines `read` reads by options.
+    fn of(
+        options: &Options,
+        marks: &PositionMarks,
+        read: impl Fn(&Options) -> Result<Corpus>,
+    ) -> Result<SegmentedFile> {
+        let (format, unit) = (Format::Segmented, options.effective_unit());
+        let options = Options { layout: Layout::default(), format, unit, ..options.clone() };
         marks.check(&options)?;
         // Commas and hyphens are parts of analyses.
         let with_marks = Cleaning { punctuation: Marks::Keep, ..options.cleaning.clone() };
-        let (plain, _) = super::corpus(path, &options)?;
-        let (of_words, _) = super::corpus(path, &Options { cleaning: with_marks, ..options })?;
+        let plain = read(&options)?;
+        let of_words = read(&Options { cleaning: with_marks, ..options })?;
         let mut numbers: FxHashMap<String, u32> = FxHashMap::default();
         let mut symbols: Vec<String> = Vec::new();
         let mut lines: Vec<Line> = Vec::new();
@@ -127,7 +147,7 @@ impl SegmentedFile {
             .map(|(line, there)| {
                 let way = way(line, there);
                 let read = line.ways[way].as_ref().expect("a line can be read in one way at least");
-                Resolved { number: line.number, read, is_there: there[way] }
+                Resolved { number: line.number, read, is_word: way == 1, is_there: there[way] }
             })
             .collect()
     }
@@ -141,6 +161,20 @@ impl SegmentedFile {
     pub fn text(&self, sentence: &[u32]) -> String {
         sentence.iter().map(|&symbol| self.symbols[symbol as usize].as_str()).collect()
     }
+}
+
+/// What is known of annotated sentences, which are named by their symbols.
+pub type Annotated = FxHashMap<Vec<u32>, Known>;
+
+/// Adds what a line says of a sentence; of a position that several lines know, the first one counts.
+pub fn add(annotated: &mut Annotated, sentence: Vec<u32>, more: &Known) {
+    let known = annotated.entry(sentence).or_insert_with(|| more.clone());
+    known.iter_mut().zip(more).for_each(|(known, more)| *known = known.or(*more));
+}
+
+/// Whether there is something to learn: a boundary, or a position of which nothing is known.
+pub fn teaches(annotated: &Annotated) -> bool {
+    annotated.values().flatten().any(|known| *known != Some(false))
 }
 
 /// A sentence of a corpus, cut at `ends`, without marks, and what is known of its positions if it has some: spaces are boundaries as well.
@@ -173,6 +207,12 @@ pub fn unmarked(
         }
     }
     (symbols, Some(known))
+}
+
+/// A line of a file of annotations that is a word with its analysis; `segmented` is the line that is this analysis.
+pub fn word_line(symbols: &[String], sentence: &[u32], segmented: &str, unit: Unit) -> String {
+    let between = if unit == Unit::Token { unit.separators().1 } else { "\t" };
+    [&write_line(symbols, sentence, &[sentence.len() as u32], unit), between, segmented].concat()
 }
 
 /// A line of a file of annotations with what is known of a sentence, whose symbols have these names; `None` if nothing is known.

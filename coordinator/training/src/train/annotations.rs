@@ -7,13 +7,13 @@ use anyhow::Result;
 use grammaton::models::crf::statistics::Statistics;
 use grammaton::models::crf::{Crf, Evidence, Known, Reading};
 
-use super::gold::Annotated;
 use super::posterior::{Posterior, Probabilities};
 use super::text::Text;
 use crate::boundary::BoundaryRow;
+use crate::input::segmented_file::Annotated;
 
 /// A sentence as the models find it: its symbols, shares of the boundaries, ends of the segments.
-type Found = (Vec<u32>, Vec<f64>, Vec<u32>);
+pub type Found = (Vec<u32>, Vec<f64>, Vec<u32>);
 
 /// The sentences of a text as the models find them, in their order.
 pub struct Sentences(Vec<Found>);
@@ -44,6 +44,11 @@ impl Sentences {
             Ok(())
         })?;
         Ok(Sentences(found))
+    }
+
+    /// Those of a result that is read again.
+    pub fn again(found: Vec<Found>) -> Sentences {
+        Sentences(found)
     }
 
     /// The field that learns from the sentences that are `annotated`.

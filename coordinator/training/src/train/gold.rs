@@ -7,15 +7,11 @@ use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
 use grammaton::data::corpus::{Cleaning, Corpus, Normalise, Unit};
-use grammaton::models::crf::Known;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::text::{Gold, Source};
-use crate::input::segmented_file::{Read, Resolved, SegmentedFile};
+use crate::input::segmented_file::{self, Annotated, Read, Resolved, SegmentedFile};
 use crate::job::PositionMarks;
-
-/// What is known of annotated sentences, which are named by their symbols.
-pub type Annotated = FxHashMap<Vec<u32>, Known>;
 
 /// Reads the gold at `path` for the corpus of `source`. Returns a notice about its lines as well.
 ///
@@ -43,13 +39,10 @@ pub fn annotated(path: &Path, source: &Source, marks: &PositionMarks) -> Result<
     let file = SegmentedFile::read(path, source.options(), marks)?;
     let mut annotated = Annotated::default();
     let notice = each(&file, source, "learned from", |sentence, read| {
-        let known = annotated.entry(sentence).or_insert_with(|| read.known.clone());
-        known.iter_mut().zip(&read.known).for_each(|(known, more)| *known = known.or(*more));
+        segmented_file::add(&mut annotated, sentence, &read.known);
     })?;
-    let says_something = |known: &Option<bool>| *known == Some(true);
-    let is_partial = |known: &Known| known.contains(&None);
     ensure!(
-        annotated.values().any(|known| known.iter().any(says_something) || is_partial(known)),
+        segmented_file::teaches(&annotated),
         "{}: no line has a boundary, so that there is nothing to learn; put a space at each boundary, or a mark (corpus.boundary_mark)",
         path.display()
     );

@@ -24,7 +24,7 @@ use grammaton::work::task::Named;
 use super::auto_grammars::{Known, auto_grammar};
 use super::brackets::Brackets;
 use super::dependencies::{Dependencies, Loaded, LoadedTest, TOKENS_PER_WORD};
-use super::gold::{self, Annotated};
+use super::gold;
 use super::held_out::HeldOutShards;
 use super::spill::{SpillStore, Stored};
 use super::start_trees::StartTrees;
@@ -32,6 +32,7 @@ use super::test::Test;
 use super::text::{Block, HeldOut, Source, Text, described, on_shelf};
 use super::trees::Trees;
 use crate::input;
+use crate::input::segmented_file::Annotated;
 use crate::job::{FoundAffixes, GrammarSource, Job, Method, ModelKind, OnUnparsable, RulePrior, Start};
 use crate::model::SavedModel;
 

@@ -9,10 +9,11 @@
   };
   const status = (text, bad = false) => { $("status").textContent = text; $("status").className = bad ? "bad" : ""; };
 
+  const refusal = document.body.dataset.refusal; // why the reader may change nothing
   let state; // as the server sent it, with what was said since
   let view = { name: "suggested", lines: [] };
   let shown = SHOWN;
-  const said = []; // for undo: [line, ends before, or null]
+  const said = []; // for undo: [line, what was known before, ends before]
 
   const segments = ({ symbols, ends }) => {
     let start = 0;
@@ -23,52 +24,68 @@
     for (const line of state.lines) for (const word of segments(line)) found.set(word, (found.get(word) ?? 0) + line.times);
     return found;
   };
-  const copy = (line) => line.annotated ? [...line.ends] : null;
+  // What is known of a line, a letter for each gap: 1 for a boundary, 0 for none, ? if nothing is known; null if the line is not annotated.
+  const whole = ({ symbols }, ends) => symbols.slice(1).map((_, place) => ends.includes(place + 1) ? "1" : "0").join("");
+  const isAnnotated = ({ known }) => known !== null;
+  const isWhole = ({ known }) => known !== null && !known.includes("?");
 
+  // An answer of status 202 says that work goes on; the request is sent again.
   const request = async (path, body) => {
-    const answer = await fetch(path, body === undefined ? {} : {
-      method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body),
-    });
-    if (!answer.ok) throw new Error(await answer.text());
-    return answer.json();
+    for (;;) {
+      const answer = await fetch(path, body === undefined ? {} : {
+        method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body),
+      }).catch((error) => { throw new Error(`${error.message}: no answer; is the program still running?`); });
+      if (answer.status === 202) {
+        await new Promise((resume) => setTimeout(resume, 500));
+        continue;
+      }
+      if (answer.ok) return answer.json();
+      const isPage = answer.headers.get("content-type")?.startsWith("text/html");
+      throw Object.assign(new Error(isPage ? `${answer.status} ${answer.statusText}; reload the page` : await answer.text()), { isAnswer: true });
+    }
   };
-  const failed = (error) => status(`${error.message || error} – is grammaton annotate still running?`, true);
+  const failed = (error) => status(error.message || error, true);
 
   // Changes are sent one after another, in the order in which they were made.
   let sent = Promise.resolve();
   let waiting = 0, isStale = false;
-  const say = (at, ends, isUndo = false) => {
+  const say = (at, known, ends, isUndo = false) => {
+    if (refusal) return status(refusal, true);
     const line = state.lines[at];
-    if (!isUndo) said.push([at, copy(line), line.ends]);
-    line.annotated = ends !== null;
-    if (ends) line.ends = ends;
+    if (!isUndo) said.push([at, line.known, line.ends]);
+    line.known = known;
+    line.ends = ends;
     $("undo").disabled = said.length === 0;
     drawLine(at);
     drawWords();
     waiting += 1;
     sent = sent.then(async () => {
       waiting -= 1;
-      const kept = await request("annotations", { line: at, ends, version: state.version });
+      const kept = await request("annotations", { line: at, known, version: state.version });
       state.version = kept.version;
-      status(`Kept: ${state.lines.filter((line) => line.annotated).length} lines are annotated.`);
+      status(`Kept: ${state.lines.filter(isAnnotated).length} lines are annotated.`);
       isStale ||= kept.stale;
       if (isStale && waiting === 0) {
         isStale = false;
         await load();
         status("Another page or program has changed the annotations; this page shows all of them now.");
       }
-    }).catch(failed);
+    }).catch(async (error) => {
+      // What was refused is not kept, so that the page shows what is.
+      if (error.isAnswer) await load().catch(() => {});
+      failed(error);
+    });
   };
+  const sayWhole = (at, ends) => say(at, whole(state.lines[at], ends), ends);
   const toggle = (at, gap) => {
     const { ends } = state.lines[at];
-    say(at, ends.includes(gap) ? ends.filter((end) => end !== gap) : [...ends, gap].sort((a, b) => a - b));
+    sayWhole(at, ends.includes(gap) ? ends.filter((end) => end !== gap) : [...ends, gap].sort((a, b) => a - b));
   };
   const undo = () => {
     const last = said.pop();
     if (!last) return;
-    const [at, ends, printed] = last;
-    if (!ends) state.lines[at].ends = printed;
-    say(at, ends, true);
+    const [at, known, ends] = last;
+    say(at, known, ends, true);
     choose(at);
   };
 
@@ -100,18 +117,20 @@
       const gap = place + 1;
       if (gap === line.symbols.length) return;
       const isBoundary = line.ends.includes(gap);
-      const percent = line.annotated ? 0 : line.probabilities[place] ?? 0;
-      const button = element("button", { className: "gap", tabIndex: -1, title: line.annotated ? "" : `${percent} %` });
+      const isKnown = isAnnotated(line) && line.known[place] !== "?";
+      const percent = isKnown ? 0 : line.probabilities[place] ?? 0;
+      const button = element("button", { className: "gap", tabIndex: -1, title: isKnown ? "known" : `${percent} %` });
+      button.classList.toggle("known", isKnown && !isWhole(line));
       button.dataset.gap = gap;
       button.setAttribute("aria-pressed", isBoundary);
       button.setAttribute("aria-label", `boundary between ${symbol} and ${line.symbols[gap]}`);
       button.style.setProperty("--p", `${percent}%`);
       text.append(button);
     });
-    const item = element("li", { className: line.annotated ? "said" : "" }, text);
+    const item = element("li", { className: isWhole(line) ? "said" : isAnnotated(line) ? "partly" : "" }, text);
     item.dataset.line = at;
-    const words = line.annotated ? "Not annotated" : "This line is right";
-    item.append(element("button", { className: "say", textContent: words }));
+    const words = isWhole(line) ? "Not annotated" : "This line is right";
+    item.append(element("button", { className: "say", textContent: words, disabled: Boolean(refusal) }));
     return item;
   };
   const drawLine = (at) => {
@@ -127,7 +146,7 @@
   };
   const VIEWS = {
     suggested: ["Suggested lines", () => state.suggested],
-    annotated: ["Annotated lines", () => state.lines.flatMap((line, at) => line.annotated ? [at] : [])],
+    annotated: ["Annotated lines", () => state.lines.flatMap((line, at) => isAnnotated(line) ? [at] : [])],
     all: ["All lines", () => state.lines.map((_, at) => at)],
   };
   const show = (name, title, lines) => {
@@ -190,7 +209,7 @@
       clearInterval(clock);
       failed(error);
     }
-    $("learn").disabled = false;
+    $("learn").disabled = Boolean(refusal);
   };
 
   $("lines").addEventListener("click", ({ target }) => {
@@ -200,7 +219,7 @@
     const gap = Number(target.dataset.gap);
     choose(at, gap);
     if (gap) toggle(at, gap);
-    else if (target.classList.contains("say")) say(at, line.annotated ? null : line.ends);
+    else if (target.classList.contains("say")) isWhole(line) ? say(at, null, line.ends) : sayWhole(at, line.ends);
   });
   $("words").addEventListener("click", ({ target }) => {
     const word = target.closest("button")?.dataset.word;
@@ -226,7 +245,7 @@
     };
     const right = () => {
       const line = current();
-      if (line) say(Number(line.dataset.line), state.lines[Number(line.dataset.line)].ends);
+      if (line) sayWhole(Number(line.dataset.line), state.lines[Number(line.dataset.line)].ends);
     };
     const keys = {
       ArrowLeft: () => caret(-1), ArrowRight: () => caret(1), ArrowDown: () => step(1), n: () => step(1), ArrowUp: () => step(-1),
