@@ -27,14 +27,16 @@ class Parse:
     text: str | None = None
     #: Natural logarithm of the summed weight of all derivations; `None` without an analysis, and of models of trees and heads.
     log_probability: float | None = None
-    #: The tree in brackets; `None` without an analysis, of the decoder `mbr`, and of dependency models.
+    #: The tree in brackets; `None` without an analysis, of decoders that give segments alone, and of dependency models.
     brackets: str | None = field(default=None, repr=False)
+    #: The probability of a boundary at each position between symbols; `None` without an analysis, and unless `parse` is asked for them.
+    boundaries: tuple[float, ...] | None = field(default=None, repr=False)
     _heads: Dependencies | None = field(default=None, repr=False)
     _drawing: tuple[frozenset[str] | None, str] = field(default=(None, " "), repr=False, compare=False)
 
     @cached_property
     def tree(self) -> Tree | Dependencies | None:
-        """The tree, or the heads; `None` without an analysis, and of the decoder `mbr`."""
+        """The tree, or the heads; `None` without an analysis, and of the decoders `mbr`, `vote` and `crf`, which give segments alone."""
         if self.brackets is None:
             return self._heads
         drawn, separator = self._drawing
@@ -99,27 +101,37 @@ class Model:
         return frozenset(adapted | set(found["segments"])), self._model.separator
 
     def parse(
-        self, texts: Iterable[Any], decoder: str = "viterbi", *, closed: bool = False, threads: int | None = None
+        self,
+        texts: Iterable[Any],
+        decoder: str | None = None,
+        *,
+        closed: bool = False,
+        boundaries: bool = False,
+        threads: int | None = None,
     ) -> Iterator[Parse]:
         """Analyses sentences on all cores, some thousands at a time, in their order.
 
         `texts` are lines in the format of the training corpus; for a model of trees, lines or lists of words; for a dependency model, lists of rows
-        `(word, tag, …)` or of tags. `decoder` is `viterbi`, `mbr` or `mbr-tree`; `viterbi` or `max-rule`; `viterbi` or `mbr-arcs`. `closed` uses learned
-        strings only. `ValueError` for another decoder, or a text with a line break.
+        `(word, tag, …)` or of tags. `decoder` is `viterbi`, `mbr`, `mbr-tree`, `vote` (of the models of all chains) or `crf` (as annotated lines correct the vote);
+        `viterbi` or `max-rule`; `viterbi` or `mbr-arcs`. By default it is `crf` if the model has learned from annotated lines, else `vote` if it has several
+        models, else `viterbi`. `closed` uses learned strings only. `boundaries` asks for the probabilities of boundaries. `ValueError` for another decoder, or a text with a line
+        break.
         """
         if isinstance(texts, str):
             raise TypeError("parse takes an iterable of sentences; give [text] for one")
         corpora.refuse_table(texts)
         # Checked here, not when the first sentence is asked for.
-        parser = self._model.parser(decoder, closed=closed, threads=threads)
+        parser = self._model.parser(decoder, closed=closed, boundaries=boundaries, threads=threads)
         return self._parse(iter(texts), parser)
 
     def _parse(self, texts: Iterator[Any], parser: _lib.Parser) -> Iterator[Parse]:
         drawing = self.drawing
         while batch := list(itertools.islice(texts, _BATCH)):
             if self.kind == "segments":
-                for text, tree, log_probability, status in parser.segments([text if isinstance(text, str) else _joined(text) for text in batch]):
-                    yield Parse(status, text, log_probability, tree, None, drawing)
+                lines = [text if isinstance(text, str) else _joined(text) for text in batch]
+                for text, tree, log_probability, status, boundaries in parser.segments(lines):
+                    probabilities = None if boundaries is None else tuple(boundaries)
+                    yield Parse(status, text, log_probability, tree, probabilities, None, drawing)
             elif self.kind == "trees":
                 words = [text.split() if isinstance(text, str) else list(text) for text in batch]
                 for tree, status in parser.trees(words):

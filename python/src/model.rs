@@ -16,6 +16,7 @@ use grammaton::models::decode::{Decoded, Decoder};
 use grammaton::models::dmv::heads::flat;
 use grammaton::models::dmv::nouns;
 use grammaton::models::latent::parse;
+use grammaton::saved::reader::{Asked, Criterion, ModelReader, Reading};
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -127,21 +128,33 @@ impl Model {
         })
     }
 
-    /// A parser with that decoder. If `closed`, it uses learned strings only.
-    #[pyo3(signature = (decoder, *, closed = false, threads = None))]
-    fn parser(&self, py: Python<'_>, decoder: &str, closed: bool, threads: Option<i64>) -> PyResult<Parser> {
+    /// A parser with that decoder, by default the one that `grammaton parse` uses. If `closed`, it uses learned strings only; if `boundaries`, it gives their probabilities.
+    #[pyo3(signature = (decoder, *, closed = false, boundaries = false, threads = None))]
+    fn parser(
+        &self,
+        py: Python<'_>,
+        decoder: Option<&str>,
+        closed: bool,
+        boundaries: bool,
+        threads: Option<i64>,
+    ) -> PyResult<Parser> {
         let threads = count("threads", threads, 1..=u16::MAX)?.map(usize::from);
         let of_kind: &[&str] = match kind(&self.0) {
-            Kind::Segments => &["viterbi", "mbr", "mbr-tree"],
+            Kind::Segments => &["viterbi", "mbr", "mbr-tree", "vote", "crf"],
             Kind::Trees => &["viterbi", "max-rule"],
             Kind::Dependencies => &["viterbi", "mbr-arcs"],
         };
-        if !of_kind.contains(&decoder) {
+        if let Some(decoder) = decoder.filter(|decoder| !of_kind.contains(decoder)) {
             let known = of_kind.join(", ");
             return Err(PyValueError::new_err(format!("decoder must be one of {known}, found {decoder}")));
         }
-        let (saved, decoder) = (self.0.clone(), decoder.to_owned());
-        let analyser = interruptible(py, move || Analyser::new(saved, &decoder, closed, threads))?;
+        if boundaries && kind(&self.0) != Kind::Segments {
+            return Err(PyValueError::new_err("boundaries are those of a model of segments"));
+        }
+        let (saved, decoder) = (self.0.clone(), decoder.map(str::to_owned));
+        let analyser = interruptible(py, move || {
+            Analyser::new(saved, decoder.as_deref(), (closed, boundaries), threads)
+        })?;
         Ok(Parser { analyser: Arc::new(analyser), pid: process::id() })
     }
 }
@@ -162,14 +175,16 @@ pub struct Parser {
 /// A model with all that parsing needs.
 struct Analyser {
     saved: Arc<SavedModel>,
-    /// Of a model of segments or dependencies.
+    /// Of a model of segments.
+    reader: Option<ModelReader>,
+    /// Of a dependency model.
     decoding: Option<Decoding>,
     is_max_rule: bool,
     pool: rayon::ThreadPool,
 }
 
-/// The segmentation of a line, its tree, its log-probability, and its status as in tables.
-type Segmented = (String, Option<String>, Option<f64>, String);
+/// The segmentation of a line, its tree, its log-probability, its status as in tables, and the probabilities of its boundaries.
+type Segmented = (String, Option<String>, Option<f64>, String, Option<Vec<f64>>);
 
 /// Status of a sentence for which a model of trees or dependencies has no analysis, and of one that has one.
 const FLAT: &str = "flat";
@@ -216,21 +231,41 @@ impl Parser {
 }
 
 impl Analyser {
-    fn new(saved: Arc<SavedModel>, decoder: &str, closed: bool, threads: Option<usize>) -> Result<Analyser> {
+    fn new(
+        saved: Arc<SavedModel>,
+        decoder: Option<&str>,
+        (closed, probabilities): (bool, bool),
+        threads: Option<usize>,
+    ) -> Result<Analyser> {
         let pool = pool(threads)?;
-        let criterion = match decoder {
-            "mbr" => Decoder::Mbr,
-            "mbr-tree" => Decoder::MbrTree,
-            "mbr-arcs" => Decoder::MbrArcs,
+        let of_first = match decoder {
+            Some("mbr") => Decoder::Mbr,
+            Some("mbr-tree") => Decoder::MbrTree,
+            Some("mbr-arcs") => Decoder::MbrArcs,
             _ => Decoder::Viterbi,
         };
-        let decoding = match &saved.model {
-            Trained::Grammar(model) => {
-                Some(pool.install(|| Decoding::new(model.clone(), criterion, decoder != "mbr", closed)))
+        let (mut reader, mut decoding) = (None, None);
+        match (kind(&saved), &saved.model) {
+            (Kind::Segments, _) => {
+                let criterion = match decoder {
+                    None => Criterion::of(&saved),
+                    Some("vote") => Criterion::Vote,
+                    Some("crf") => Criterion::Crf,
+                    Some(_) => Criterion::First(of_first),
+                };
+                let trees = matches!(criterion, Criterion::First(decoder) if decoder.gives_trees());
+                let asked = Asked { trees, probabilities, closed };
+                let prepared = pool.install(|| ModelReader::new(&saved, criterion, asked));
+                reader = Some(prepared.context(
+                    "the model has not learned from annotated lines; train it with annotated=, or leave out decoder=\"crf\"",
+                )?);
             }
-            Trained::Treebank(_) => None,
-        };
-        Ok(Analyser { saved, decoding, is_max_rule: decoder == "max-rule", pool })
+            (Kind::Dependencies, Trained::Grammar(model)) => {
+                decoding = Some(pool.install(|| Decoding::new(model.clone(), of_first, true, closed)));
+            }
+            (Kind::Dependencies | Kind::Trees, _) => {}
+        }
+        Ok(Analyser { saved, reader, decoding, is_max_rule: decoder == Some("max-rule"), pool })
     }
 
     fn find_trees(&self, sentences: &[Vec<String>]) -> Result<Vec<(String, &'static str)>> {
@@ -246,13 +281,11 @@ impl Analyser {
     }
 
     fn segment(&self, lines: &[String]) -> Result<Vec<Segmented>> {
-        let (Some(decoding), Trained::Grammar(model)) = (&self.decoding, &self.saved.model) else {
-            bail!("not a model of segments")
-        };
+        let reader = self.reader.as_ref().context("not a model of segments")?;
         let SavedModel { format, unit, ref cleaning, .. } = *self.saved;
         let options = Options { format, unit, cleaning: cleaning.clone(), ..Options::default() };
         let mut found: Vec<Segmented> =
-            lines.iter().map(|_| (String::new(), None, None, Status::Empty.to_string())).collect();
+            lines.iter().map(|_| (String::new(), None, None, Status::Empty.to_string(), None)).collect();
         let text: String =
             lines.iter().flat_map(|line| [line.trim_end_matches(['\r', '\n']), "\n"]).collect();
         let corpus = match Corpus::whole(Reader::new(text.as_bytes(), "texts", &options)?) {
@@ -260,23 +293,20 @@ impl Analyser {
             Err(ReadError::Empty { .. }) => return Ok(found),
             Err(error) => return Err(error.into()),
         };
-        // `None` for a sentence with an unknown symbol.
-        let sentences: Vec<Option<Vec<SymbolId>>> =
-            corpus.each_tokens_for(&model.grammar).map(Result::ok).collect();
-        let decoded = self.pool.install(|| decoding.all(&sentences))?;
-        for (at, (decoded, tokens)) in decoded.into_iter().zip(&sentences).enumerate() {
+        let n = corpus.sentences.len();
+        let read = self.pool.install(|| reader.read(&corpus, &reader.tokens(&corpus), 0..n))?;
+        for (at, reading) in read.into_iter().enumerate() {
             let line =
                 found.get_mut(corpus.lines[at] as usize - 1).context("internal error: a line too many")?;
-            *line = match decoded {
-                Some(decoded) => {
-                    let ends = decoded.segmentations.first().context("internal error: no segmentation")?;
-                    let tree = decoded.trees.into_iter().next();
-                    (corpus.line(at, ends), tree, Some(decoded.log_z), Status::Ok.to_string())
+            *line = match reading {
+                Ok(Reading { ends, tree, log_probability, probabilities, .. }) => {
+                    let boundaries = probabilities.map(|probabilities| probabilities.boundaries);
+                    let status = Status::Ok.to_string();
+                    (corpus.line(at, &ends), tree, Some(log_probability), status, boundaries)
                 }
-                None => {
+                Err(unread) => {
                     let whole = corpus.line(at, &[corpus.sentences[at].len() as u32]);
-                    let status = if tokens.is_some() { Status::NoAnalysis } else { Status::UnknownSymbol };
-                    (whole, None, None, status.to_string())
+                    (whole, None, None, Status::from(unread).to_string(), None)
                 }
             };
         }

@@ -472,3 +472,20 @@ def test_heads_of_tagged_words(tmp_path: Path) -> None:
         grammaton.dependencies([rows], rules=[{"root": ["NOUN"]}])
     with pytest.raises(ValueError, match="tags must be"):
         grammaton.dependencies([rows], tags="pos")
+
+
+def test_models_of_several_chains_vote(corpus: Path, tmp_path: Path, grammaton_command: Command) -> None:
+    out, table = tmp_path / "out", tmp_path / "boundaries.tsv"
+    grammaton.segment(corpus, grammar="unigram", chains=2, sweeps=3, dir=out)
+    there = grammaton_command("parse", out, corpus, "--boundaries", table).splitlines()
+    model = grammaton.Model.load(out)
+    lines = [line.replace(" ", "") for line in corpus.read_text(encoding="utf-8").splitlines()]
+    found = list(pickle.loads(pickle.dumps(model)).parse(lines, boundaries=True))
+    assert [parse.text for parse in found] == there
+    rows = [row.split("\t") for row in table.read_text(encoding="utf-8").splitlines()[1:]]
+    assert [f"{share:.4f}" for parse in found for share in parse.boundaries or ()] == [row[2] for row in rows]
+    assert [parse.text for parse in model.parse(lines, "vote")] == there
+    [alone] = model.parse(lines[:1], "viterbi")
+    assert alone.tree is not None and alone.boundaries is None and found[0].tree is None
+    with pytest.raises(ValueError, match="has not learned from annotated lines"):
+        model.parse(lines, "crf")

@@ -4,7 +4,7 @@
 //! hold a model in memory; training decodes its corpus on the fleet.
 
 use crate::data::Sentence;
-use crate::grammar::SymbolId;
+use crate::grammar::{Grammar, SymbolId};
 use crate::models::Model;
 use crate::models::decode::{Decode, Decoded, Decoder};
 use crate::work::engine::{ComputeError, Engine};
@@ -13,7 +13,7 @@ use crate::work::task::{Answer, Language, Named, Task, Work};
 use rayon::prelude::*;
 
 /// Number of sentences in a task.
-const CHUNK: usize = 256;
+pub const CHUNK: usize = 256;
 
 /// A model prepared for decoding.
 pub struct Decoding {
@@ -25,9 +25,13 @@ impl Decoding {
     /// Prepares a model. If `closed`, sentences are sequences of learned strings, as in training; otherwise adapted nonterminals may
     /// also generate new strings, at the cost of a new table.
     pub fn new(model: Model, decoder: Decoder, trees: bool, closed: bool) -> Decoding {
-        let weights = model.decoding_weights();
-        let decode =
-            Decode { weights, segments: model.segments, decoders: vec![decoder], trees, open: !closed };
+        Decoding::of(model, vec![decoder], trees, false, closed)
+    }
+
+    /// The same with any number of decoders; if `spans`, with the probabilities of segments.
+    pub fn of(model: Model, decoders: Vec<Decoder>, trees: bool, spans: bool, closed: bool) -> Decoding {
+        let (weights, open) = (model.decoding_weights(), !closed);
+        let decode = Decode { weights, segments: model.segments, decoders, trees, spans, open };
         let task = Task {
             language: Some(Language {
                 grammar: Named::new(model.grammar),
@@ -37,6 +41,11 @@ impl Decoding {
             work: Work::Decode(Named::new(decode)),
         };
         Decoding { engine: Engine::default(), task }
+    }
+
+    /// The grammar, whose terminals sentences are made of.
+    pub fn grammar(&self) -> &Grammar {
+        &self.task.language.as_ref().expect("it was made with one").grammar.value
     }
 
     /// One answer per sentence, in order; `None` without an analysis.
@@ -52,7 +61,8 @@ impl Decoding {
         Ok(chunks.into_iter().flatten().collect())
     }
 
-    fn chunk(&self, sentences: &[Option<Sentence>]) -> Result<Vec<Option<Decoded>>, ComputeError> {
+    /// Those of neighbouring sentences, on the caller's thread.
+    pub fn chunk(&self, sentences: &[Option<Sentence>]) -> Result<Vec<Option<Decoded>>, ComputeError> {
         let shard = Named::new(Shard::Sentences(sentences.iter().flatten().cloned().collect()));
         let Answer::Decoded(decoded) = self.engine.run(&Task { shard, ..self.task.clone() })? else {
             unreachable!("the answer is to what was asked")

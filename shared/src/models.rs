@@ -2,7 +2,8 @@
 //!
 //! [`pcfg`] (Johnson, Griffiths & Goldwater 2007; Wang & Blunsom 2013), [`adaptor`] (Cohen, Blei & Smith 2010), [`latent`] (Matsuzaki,
 //! Miyao & Tsujii 2005), [`dmv`] (Klein & Manning 2004), [`logistic_normal`] (Cohen, Gimpel & Smith 2008), [`sampler`] (trees given the
-//! rest, for PCFGs and adaptor grammars); above them [`decode`], the best analyses of a sentence, and [`tally`], what samples say of one.
+//! rest, for PCFGs and adaptor grammars); above them [`decode`], the best analyses of a sentence, [`segments`], probabilities of its segments, and [`tally`], what samples
+//! say of one.
 //!
 //! [`Trained`] is what training gives: all that reading new sentences needs.
 //!
@@ -28,7 +29,7 @@
 //!
 //! let weights = model.decoding_weights();
 //! let prepared = Prepared::new(model.grammar, model.lexicon);
-//! let with = Decode { weights, segments: Vec::new(), decoders: vec![Decoder::Viterbi], trees: true, open: false };
+//! let with = Decode { weights, segments: Vec::new(), decoders: vec![Decoder::Viterbi], trees: true, spans: false, open: false };
 //! let decoded = decode(&prepared, &with, &[&tokens]).unwrap().remove(0);
 //! assert_eq!(decoded.trees, ["(S (S a) (S b))"]);
 //! assert!((decoded.log_z - (1.0_f64 / 32.0).ln()).abs() < 1e-12);
@@ -44,6 +45,7 @@ pub mod latent;
 pub mod logistic_normal;
 pub mod pcfg;
 pub mod sampler;
+pub mod segments;
 pub mod tally;
 pub mod vote;
 

@@ -234,6 +234,7 @@ pub fn most_probable_trees<W: Workers>(
         segments: Vec::new(),
         decoders: vec![Decoder::Viterbi],
         trees: true,
+        spans: false,
         open: true,
     };
     let (grammar, lexicon) = (Named::new(model.grammar.clone()), Named::new(model.lexicon.clone()));

@@ -3,6 +3,7 @@
 //! A [`sealed`] file whose body is bincode of a [`Model`], with fixed-size little-endian integers. A file that fails a check is refused
 //! with the reason; the indexes of a model that passes are in range.
 
+pub mod reader;
 pub mod texts;
 
 use std::borrow::Cow;
@@ -10,7 +11,6 @@ use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
-use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -23,7 +23,7 @@ use crate::grammar::lexicon::Lexicon;
 use crate::grammar::tree::Tree;
 use crate::grammar::{Grammar, SymbolId};
 use crate::models::adaptor;
-use crate::models::crf::{Crf, Evidence};
+use crate::models::crf::Crf;
 use crate::models::decode::{Decoded, Decoder};
 use crate::models::dmv::{factors, nouns};
 use crate::models::logistic_normal;
@@ -33,7 +33,7 @@ use crate::work::engine::ComputeError;
 pub use texts::Entry;
 
 /// Magic and versions of `model.bin`.
-pub const SEAL: Seal = Seal { magic: *b"GRMTNMDL", oldest: 4, version: 4 };
+pub const SEAL: Seal = Seal { magic: *b"GRMTNMDL", oldest: 4, version: 5 };
 
 /// A trained model: it parses, can be read, and is saved to a file.
 ///
@@ -69,33 +69,47 @@ pub struct Model {
     #[doc(hidden)]
     /// What was learned from annotated sentences, if there were such.
     pub corrections: Option<Corrections>,
+    #[doc(hidden)]
+    /// Models of other chains, of the same grammar or of another one, which vote with `model` on the segments of new text.
+    pub others: Vec<GrammarModel>,
 }
 
-/// What a conditional random field learned of the segmentations by a model alone, with its symbols.
+/// What a conditional random field learned of what the models find, with its symbols.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Corrections {
     /// Names of the symbols, in the order of their numbers.
     pub symbols: Vec<String>,
     /// The field.
     pub crf: Crf,
+    /// What the field has learned from, and reads.
+    #[serde(skip)]
+    pub basis: CrfBasis,
 }
 
-impl Corrections {
-    /// Corrects the segmentations of neighbouring sentences of a corpus, the first of which is at `first`. A sentence without an analysis stays so.
-    pub fn correct(&self, corpus: &Corpus, first: usize, decoded: &mut [Option<Decoded>]) {
-        let numbers: FxHashMap<&str, u32> = self.symbols.iter().map(String::as_str).zip(0..).collect();
-        let numbers: Vec<u32> = (corpus.symbols.iter())
-            .map(|name| numbers.get(name.as_str()).copied().unwrap_or(self.symbols.len() as u32))
-            .collect();
-        decoded.par_iter_mut().zip(&corpus.sentences[first..]).for_each(|(decoded, sentence)| {
-            let Some(ends) = decoded.as_mut().and_then(|decoded| decoded.segmentations.first_mut()) else {
-                return;
-            };
-            let symbols: Vec<u32> = sentence.iter().map(|&symbol| numbers[symbol as usize]).collect();
-            let shares = Evidence::shares_of(ends);
-            *ends = self.crf.read(&Evidence { symbols: &symbols, shares: &shares, ends }).ends;
-        });
-    }
+/// What a conditional random field reads of what the models find.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub enum CrfBasis {
+    /// The segmentation by the first model, whose boundaries are certain: in files of version 4.
+    #[default]
+    Segmentation,
+    /// The vote of all models, and the probabilities of its boundaries.
+    Vote,
+}
+
+/// What a file of version 5 has behind the body of version 4.
+#[derive(Serialize, Deserialize)]
+struct Rest<'a> {
+    others: Vec<Other<'a>>,
+    basis: CrfBasis,
+}
+
+/// A model that votes.
+#[derive(Serialize, Deserialize)]
+struct Other<'a> {
+    grammar: Cow<'a, Grammar>,
+    lexicon: Cow<'a, Lexicon>,
+    params: BodyParams<'a>,
+    segments: Cow<'a, [SymbolId]>,
 }
 
 /// What a model says of a sentence; printed, its tree, or its segments if there is no tree ([`Decoder`] has examples).
@@ -223,7 +237,7 @@ impl Model {
             Format::Segmented => unit,
             Format::Tokens => Unit::Token,
         };
-        Model { unit, format, cleaning, model, corrections: None }
+        Model { unit, format, cleaning, model, corrections: None, others: Vec::new() }
     }
 
     /// The best analysis of every sentence of a corpus, in order. Symbols that the model lacks leave a sentence without one; strings that it
@@ -310,7 +324,9 @@ impl Model {
 
     /// Encodes `model.bin`.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let body = Body::from(self);
+        let others = self.others.iter().map(Other::from).collect();
+        let basis = self.corrections.as_ref().map(|corrections| corrections.basis).unwrap_or_default();
+        let body = (Body::from(self), Rest { others, basis });
         SEAL.around(|bytes| {
             bincode::serde::encode_into_std_write(body, bytes, bincode::config::legacy())
                 .expect("a model is plain data, which serialises");
@@ -334,9 +350,21 @@ impl Model {
     }
 
     fn open(bytes: &[u8]) -> Result<Model, Defect> {
-        let (_, body) = SEAL.open(bytes)?;
-        let saved = sealed::decode::<Body<'_>>(body)?.read()?;
+        let saved = match SEAL.open(bytes)? {
+            (4, body) => sealed::decode::<Body<'_>>(body)?.read()?,
+            (_, body) => {
+                let (body, Rest { others, basis }) = sealed::decode::<(Body<'_>, Rest<'_>)>(body)?;
+                let others = others.into_iter().map(Other::read).collect::<Result<_, _>>()?;
+                let mut saved = Model { others, ..body.read()? };
+                saved.corrections.iter_mut().for_each(|corrections| corrections.basis = basis);
+                saved
+            }
+        };
         saved.model.check().map_err(Defect::corrupt)?;
+        saved.others.iter().try_for_each(GrammarModel::check).map_err(Defect::corrupt)?;
+        if !saved.others.is_empty() && saved.model.of_grammar().is_none() {
+            return Err(Defect::corrupt("models vote with one of a treebank"));
+        }
         if !saved.corrections.iter().all(|corrections| corrections.crf.is_finite()) {
             return Err(Defect::corrupt("a weight is not finite"));
         }
@@ -365,8 +393,39 @@ enum BodyParams<'a> {
     LogisticNormal(Cow<'a, logistic_normal::Params>),
 }
 
+impl<'a> From<&'a Params> for BodyParams<'a> {
+    fn from(params: &'a Params) -> BodyParams<'a> {
+        match params {
+            Params::Adaptor(params) => BodyParams::Adaptor(Cow::Borrowed(params)),
+            Params::Pcfg(params) => BodyParams::Pcfg(Cow::Borrowed(params)),
+            Params::LogisticNormal(params) => BodyParams::LogisticNormal(Cow::Borrowed(params)),
+        }
+    }
+}
+
+impl<'a> From<&'a GrammarModel> for Other<'a> {
+    fn from(GrammarModel { grammar, lexicon, params, segments }: &'a GrammarModel) -> Other<'a> {
+        let (grammar, lexicon) = (Cow::Borrowed(grammar), Cow::Borrowed(lexicon));
+        Other { grammar, lexicon, params: params.into(), segments: Cow::Borrowed(segments) }
+    }
+}
+
+impl Other<'_> {
+    fn read(self) -> Result<GrammarModel, Defect> {
+        let Other { grammar, lexicon, params, segments } = self;
+        let params = match params {
+            BodyParams::Adaptor(params) => Params::Adaptor(params.into_owned()),
+            BodyParams::Pcfg(params) => Params::Pcfg(params.into_owned()),
+            BodyParams::LogisticNormal(params) => Params::LogisticNormal(params.into_owned()),
+            BodyParams::Latent(_) => return Err(Defect::corrupt("a model of a treebank votes")),
+        };
+        let (grammar, lexicon) = (grammar.into_owned(), lexicon.into_owned());
+        Ok(GrammarModel { grammar, lexicon, params, segments: segments.into_owned() })
+    }
+}
+
 impl<'a> From<&'a Model> for Body<'a> {
-    fn from(&Model { unit, format, ref model, ref cleaning, ref corrections }: &'a Model) -> Body<'a> {
+    fn from(&Model { unit, format, ref model, ref cleaning, ref corrections, .. }: &'a Model) -> Body<'a> {
         let (cleaning, corrections) = (Cow::Borrowed(cleaning), Cow::Borrowed(corrections));
         let GrammarModel { grammar, lexicon, params, segments } = match model {
             Trained::Grammar(model) => model,
@@ -383,11 +442,7 @@ impl<'a> From<&'a Model> for Body<'a> {
                 };
             }
         };
-        let params = match params {
-            Params::Adaptor(params) => BodyParams::Adaptor(Cow::Borrowed(params)),
-            Params::Pcfg(params) => BodyParams::Pcfg(Cow::Borrowed(params)),
-            Params::LogisticNormal(params) => BodyParams::LogisticNormal(Cow::Borrowed(params)),
-        };
+        let params = BodyParams::from(params);
         let (grammar, lexicon) = (Cow::Borrowed(grammar), Cow::Borrowed(lexicon));
         let segments = Cow::Borrowed(&segments[..]);
         Body { cleaning, unit, format, grammar, lexicon, params, segments, corrections }
@@ -398,23 +453,17 @@ impl Body<'_> {
     fn read(self) -> Result<Model, Defect> {
         let Body { cleaning, unit, format, grammar, lexicon, params, segments, corrections } = self;
         let (cleaning, corrections) = (cleaning.into_owned(), corrections.into_owned());
-        let params = match params {
-            BodyParams::Adaptor(params) => Params::Adaptor(params.into_owned()),
-            BodyParams::Pcfg(params) => Params::Pcfg(params.into_owned()),
-            BodyParams::LogisticNormal(params) => Params::LogisticNormal(params.into_owned()),
+        let model = match params {
             BodyParams::Latent(model) => {
                 let is_bare = lexicon.sticks.is_empty() && segments.is_empty();
                 if !is_bare || *grammar != latent::grammar_in_formats() {
                     return Err(Defect::corrupt("the model of a treebank has a grammar"));
                 }
-                let model = Trained::Treebank(model.into_owned());
-                return Ok(Model { unit, format, cleaning, model, corrections });
+                Trained::Treebank(model.into_owned())
             }
+            params => Trained::Grammar(Other { grammar, lexicon, params, segments }.read()?),
         };
-        let (grammar, lexicon) = (grammar.into_owned(), lexicon.into_owned());
-        let model =
-            Trained::Grammar(GrammarModel { grammar, lexicon, params, segments: segments.into_owned() });
-        Ok(Model { unit, format, cleaning, model, corrections })
+        Ok(Model { unit, format, cleaning, model, corrections, others: Vec::new() })
     }
 }
 

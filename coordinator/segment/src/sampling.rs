@@ -318,13 +318,14 @@ impl Sampling {
         let keep_every = effort.keep_every(model.voters.len());
         let title = title(&text.corpus().source_name);
         let (seed, hyperparameters) = (self.seed, hyperparameters(*grammar));
+        let models = models(*grammar);
         format!(
             "{MARK}. `grammaton train {JOB} --out again` gives the same result.\n{reason}\
              [model]\ngrammar = \"auto:{grammar}\"\n{voters}{voter_chains}{cascade}{keys}\n\
              [corpus]\npath = \"{CORPUS}\"\n{of_text}\n\
              [inference]\nmethod = \"hastings\"\n{hyperparameters}\
              max_rounds = {sweeps}\nkeep_every = {keep_every}\nrestarts = {chains}\nseed = {seed}\n\n\
-             [output]\ndir = \".\"\ntitle = {title}\ndecoders = [\"mbr\"]\nscore_every = 0\n"
+             [output]\ndir = \".\"\ntitle = {title}\ndecoders = [\"mbr\"]\nscore_every = 0\n{models}"
         )
     }
 }
@@ -363,6 +364,12 @@ fn hyperparameters(grammar: Auto) -> &'static str {
     } else {
         "discount = 0.0001\nconcentration = 10000.0\n"
     }
+}
+
+/// The models that read new text: of words that were not trained on, the best chain of a grammar of morphemes finds more boundaries than the vote of all
+/// (docs/results/segment.md).
+fn models(grammar: Auto) -> &'static str {
+    if grammar.has_affixes() { "models = \"one\"\n" } else { "" }
 }
 
 /// Files that the commands write, besides those of `train`, and that a user may have in a folder.

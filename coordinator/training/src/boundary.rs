@@ -12,7 +12,8 @@ pub struct Boundary {
     pub line: u32,
     /// Number of symbols before it.
     pub position: u32,
-    /// Share of the samples that have a boundary there, each chain with the same weight; or what annotated sentences make of it.
+    /// Share of the samples that have a boundary there, each chain with the same weight; without samples the exact probability by the model, or in the mean of those
+    /// that vote; or what annotated sentences make of these.
     pub probability: f64,
     /// Whether the recommended segmentation has one.
     pub is_chosen: bool,
@@ -86,6 +87,26 @@ impl FromStr for BoundaryRow {
         ensure!((0.0..=1.0).contains(&share), "expected a share, found {share}");
         Ok(BoundaryRow { boundary, share, is_found: more.next().context("expected six columns")? == "yes" })
     }
+}
+
+/// The rows of a line: `probabilities` of its boundaries, the ends of its segments, and, if something was learned from annotated lines, the shares of boundaries and the
+/// ends of segments that the models found before.
+pub fn rows<'a>(
+    line: u32,
+    probabilities: &'a [f64],
+    ends: &'a [u32],
+    found: Option<(&'a [f64], &'a [u32])>,
+) -> impl Iterator<Item = String> + 'a {
+    probabilities.iter().zip(1..).map(move |(&probability, position): (_, u32)| {
+        let is_chosen = ends.binary_search(&position).is_ok();
+        let boundary = Boundary { line, position, probability, is_chosen };
+        let row = |(shares, ends): (&[f64], &[u32])| BoundaryRow {
+            boundary,
+            share: shares[position as usize - 1],
+            is_found: ends.binary_search(&position).is_ok(),
+        };
+        found.map_or_else(|| boundary.to_string(), |found| row(found).to_string())
+    })
 }
 
 #[cfg(test)]

@@ -136,6 +136,7 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
         boundaries: None,
         errors: None,
         corrections: None,
+        others: Vec::new(),
         samples: samples.chosen(),
         notices: vec!["corpus.txt:7: skipped 2 empty lines, this being the first".to_owned()],
         model: Trained::Grammar(model),

@@ -23,6 +23,8 @@ pub struct Inspection<'a> {
     pub segments: Vec<&'a str>,
     /// Unit of a symbol.
     pub unit: Unit,
+    /// Number of models that vote on new text.
+    pub models: usize,
     /// Digest of the parameters.
     pub parameters_sha256: String,
     /// Adapted nonterminals.
@@ -63,6 +65,7 @@ pub fn inspect(saved: &SavedModel, top: usize) -> Inspection<'_> {
                 start: ROOT,
                 segments: Vec::new(),
                 unit: saved.unit,
+                models: 1,
                 parameters_sha256,
                 sticks: Vec::new(),
                 subtypes: Some(latent.n_subtypes),
@@ -87,6 +90,7 @@ pub fn inspect(saved: &SavedModel, top: usize) -> Inspection<'_> {
         start: model.grammar.name(Grammar::START),
         segments: model.segments.iter().map(|&symbol: &SymbolId| model.grammar.name(symbol)).collect(),
         unit: saved.unit,
+        models: 1 + saved.others.len(),
         parameters_sha256,
         sticks: sticks.collect(),
         subtypes: None,

@@ -36,7 +36,7 @@ use located::{Fault, Node, Problem};
 pub use position_marks::PositionMarks;
 pub use source::GrammarSource;
 use sweep::{Sweep, SweepTable};
-pub use tables::{CorpusTable, GivenHeads, ModelTable, OnUnparsable, OutputTable, STRESS_MARKS};
+pub use tables::{CorpusTable, GivenHeads, KeptModels, ModelTable, OnUnparsable, OutputTable, STRESS_MARKS};
 
 /// A training job.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -19,7 +19,7 @@ pub struct Entry {
     pub category: Option<String>,
     /// Number of its occurrences in the segmentation.
     pub count: u64,
-    /// Mean share of the samples that have the segment where it occurs, if there are samples.
+    /// Mean share of the samples that have the segment where it occurs, or mean probability without samples.
     pub share: Option<f64>,
     /// Natural logarithm of its mean weight among the strings of its nonterminal, if it is one of them.
     pub log_probability: Option<f64>,
@@ -60,7 +60,7 @@ pub struct Segment<'a> {
     pub text: &'a str,
     /// The nonterminal of its constituent, if there is a tree.
     pub category: Option<&'a str>,
-    /// Share of the samples that have the segment at this place, if there are samples.
+    /// Share of the samples that have the segment at this place, or its probability, if it is known.
     pub share: Option<f64>,
 }
 

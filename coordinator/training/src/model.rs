@@ -15,9 +15,12 @@ pub(crate) mod tests {
     use grammaton::grammar::tree::Tree;
     use grammaton::grammar::{Adaptor, Grammar, ParamId, Rule, SymbolId, syntax};
     use grammaton::models::adaptor::{self, Stick};
+    use grammaton::models::crf::Crf;
+    use grammaton::models::crf::statistics::Statistics;
     use grammaton::models::decode::Decoder;
     use grammaton::models::logistic_normal::{self, PointEstimate, Prior};
     use grammaton::models::{Model, Params, Trained, latent};
+    use grammaton::saved::{Corrections, CrfBasis};
 
     use super::*;
 
@@ -65,6 +68,7 @@ pub(crate) mod tests {
             cleaning: Cleaning::default(),
             model: Trained::Grammar(Model { grammar, lexicon, params, segments: vec![symbol(1)] }),
             corrections: None,
+            others: Vec::new(),
         }
     }
 
@@ -84,6 +88,7 @@ pub(crate) mod tests {
             cleaning: Cleaning::default(),
             model: Trained::Grammar(model),
             corrections: None,
+            others: Vec::new(),
         }
     }
 
@@ -137,22 +142,50 @@ pub(crate) mod tests {
             digraphs: vec!["sh".to_owned()],
         };
         let cleaned = SavedModel { unit: Unit::Grapheme, cleaning, ..small() };
-        for saved in [small(), normal(), cleaned] {
+        for saved in [small(), normal(), cleaned, voting()] {
             let loaded = SavedModel::from_bytes(&saved.to_bytes(), Path::new("model.bin")).unwrap();
             assert_eq!(loaded, saved);
         }
     }
 
+    /// Two models that vote, and what was learned from annotated sentences.
+    fn voting() -> SavedModel {
+        let mut other = small();
+        sticks(other.of_grammar()).tau[1] = 2.0;
+        let crf = Crf::learn(Statistics::default(), &[]);
+        let symbols = ["a", "b"].map(str::to_owned).to_vec();
+        let corrections = Some(Corrections { symbols, crf, basis: CrfBasis::Vote });
+        SavedModel { others: vec![other.of_grammar().clone()], corrections, ..small() }
+    }
+
+    /// A file of an earlier version, or of this one.
+    fn golden(name: &str) -> Vec<u8> {
+        std::fs::read(format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+    }
+
     #[test]
     fn models_are_written_as_they_always_were() {
-        let golden: [(SavedModel, &[u8]); 2] = [
-            (small(), include_bytes!("../tests/golden/model-4.bin")),
-            (normal(), include_bytes!("../tests/golden/model-4-logistic-normal.bin")),
-        ];
-        for (saved, golden) in golden {
-            assert_eq!(SavedModel::from_bytes(golden, Path::new("model.bin")).unwrap(), saved);
-            assert_eq!(saved.to_bytes(), golden);
+        for (saved, name) in [(voting(), "model-5.bin"), (normal(), "model-5-logistic-normal.bin")] {
+            assert_eq!(SavedModel::from_bytes(&golden(name), Path::new("model.bin")).unwrap(), saved);
+            assert_eq!(saved.to_bytes(), golden(name));
         }
+    }
+
+    #[test]
+    fn models_of_version_4_are_read() {
+        for (saved, name) in [(small(), "model-4.bin"), (normal(), "model-4-logistic-normal.bin")] {
+            assert_eq!(SavedModel::from_bytes(&golden(name), Path::new("model.bin")).unwrap(), saved);
+        }
+    }
+
+    #[test]
+    fn models_that_vote_are_checked() {
+        let mut saved = voting();
+        sticks(&mut saved.others[0]).sticks[0].order[0] = ParamId(99);
+        assert!(refusal(&saved.to_bytes()).contains("a stick has a string it lacks"));
+        let model = Trained::Treebank(of_treebank());
+        let saved = SavedModel { model, corrections: None, ..voting() };
+        assert!(refusal(&saved.to_bytes()).contains("models vote with one of a treebank"));
     }
 
     #[test]
@@ -161,7 +194,8 @@ pub(crate) mod tests {
         let written = |grammar: Grammar| {
             let fields = (Unit::Token, Format::Tokens, grammar, Lexicon::default(), 2u32, &latent, [0u64; 1]);
             let no_corrections = 0u8;
-            let fields = (Cleaning::default(), fields, no_corrections);
+            let (no_others, basis) = (0u64, 0u32);
+            let fields = (Cleaning::default(), fields, no_corrections, no_others, basis);
             SEAL.close(&bincode::serde::encode_to_vec(fields, bincode::config::legacy()).unwrap())
         };
         let model = Trained::Treebank(latent.clone());
@@ -176,7 +210,7 @@ pub(crate) mod tests {
     #[ignore = "writes what the tests above read"]
     fn by_hand_write_golden() {
         let path = format!("{}/tests/golden/model-{}", env!("CARGO_MANIFEST_DIR"), SEAL.version);
-        std::fs::write(path.clone() + ".bin", small().to_bytes()).unwrap();
+        std::fs::write(path.clone() + ".bin", voting().to_bytes()).unwrap();
         std::fs::write(path + "-logistic-normal.bin", normal().to_bytes()).unwrap();
     }
 
@@ -203,7 +237,7 @@ pub(crate) mod tests {
         assert!(refusal(&longer).contains("1 bytes too many"));
         let mut newer = bytes.clone();
         newer[8] = 9;
-        assert!(refusal(&newer).contains("format 9 is newer than this build reads (4)"));
+        assert!(refusal(&newer).contains("format 9 is newer than this build reads (5)"));
         let mut damaged = bytes;
         damaged[grammaton::sealed::HEADER + 9] ^= 1;
         assert!(refusal(&damaged).contains("checksum"));

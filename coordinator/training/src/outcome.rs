@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use grammaton::data::dependency::{Document, Sentence};
-use grammaton::models::Trained;
+use grammaton::models::{Model, Trained};
 use grammaton::saved::Corrections;
 use serde::{Deserialize, Serialize};
 use tempfile::SpooledTempFile;
@@ -45,12 +45,14 @@ pub struct Outcome {
     pub decodings: Vec<Decoding>,
     /// Distinct segments of the recommended decoder; `None` without segments.
     pub lexicon: Option<Vec<lexicon::Entry>>,
-    /// A table of the positions between symbols; `None` without samples and annotated sentences.
+    /// A table of the positions between symbols; `None` without segments.
     pub boundaries: Option<Lines>,
     /// Errors of the recommended decoder; `None` without gold.
     pub errors: Option<Errors>,
     /// What was learned from annotated sentences, for new ones; `None` without such.
     pub corrections: Option<Corrections>,
+    /// Models of other chains, which vote on new text.
+    pub others: Vec<Model>,
     /// Sentences to show.
     pub samples: Vec<Sample>,
     /// Notices to the user.

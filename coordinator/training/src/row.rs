@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::Range;
 
+use grammaton::saved::reader::Unread;
+
 /// A line of a text and its analysis.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Row<'t> {
@@ -31,6 +33,15 @@ pub enum Status {
     UnknownSymbol,
     /// The line has no symbols.
     Empty,
+}
+
+impl From<Unread> for Status {
+    fn from(unread: Unread) -> Status {
+        match unread {
+            Unread::UnknownSymbol => Status::UnknownSymbol,
+            Unread::NoAnalysis => Status::NoAnalysis,
+        }
+    }
 }
 
 impl Row<'_> {

@@ -54,8 +54,8 @@ impl Segmented {
         let boundaries = dir.join(output::BOUNDARIES);
         ensure!(
             boundaries.exists(),
-            "{name}: no probabilities of boundaries ({}), which results of vb and em lack; train with grammaton segment or morphemes, with \
-             inference.method = \"hastings\" or \"gibbs\", or with corpus.annotated",
+            "{name}: no probabilities of boundaries ({}); give results of a job with segments (output.segments), and train again if an earlier \
+             version wrote them",
             output::BOUNDARIES
         );
         let job = Job::load(&dir.join(JOB), &[])?;

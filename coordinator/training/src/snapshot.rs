@@ -136,6 +136,7 @@ mod tests {
             cleaning: Default::default(),
             model,
             corrections: None,
+            others: Vec::new(),
         };
         let model = saved.model.of_grammar().unwrap();
         let sticks = &model.adaptor().unwrap().sticks;

@@ -51,6 +51,7 @@ pub mod stream;
 pub mod test;
 pub mod text;
 pub mod trees;
+mod voters;
 #[cfg(test)]
 mod written;
 #[cfg(test)]
@@ -86,6 +87,7 @@ use scheduler::{FailedAttempt, Fault};
 use stopped::{Resumable, Stopped, is_cancellation};
 use stream::Stream;
 use text::Text;
+use voters::Voters;
 
 /// Attempts after answers of workers that turned out to be wrong. Each has fewer workers that could give one than the attempt before; so many
 /// wrong ones are not a fleet to go on with.
@@ -291,7 +293,10 @@ fn decode(
     // Bounds of different grammars are not compared.
     let of_grammar = (0..points.len()).filter(|&at| job.points[at].voter.is_none());
     let kept = of_grammar.reduce(better).context("a job has at least one run")?;
-    let mut ballots: Vec<Ballots> = voted(job, prepared, fleet, &points)?;
+    let voters = Voters::of(job, &points, kept);
+    notices.extend(voters.notice());
+    let mut others = voters.models(&points);
+    let mut ballots: Vec<Ballots> = voted(job, prepared, fleet, &points, &voters)?;
     let mut best: Option<Outcome> = None;
     for (at, (point, of_job)) in points.into_iter().zip(&job.points).enumerate() {
         let of = of_point(prepared, at);
@@ -309,7 +314,8 @@ fn decode(
             }
             (Dataset::Text { .. }, Trained::Grammar(model)) => {
                 let ballots = std::mem::take(&mut ballots[at]);
-                readings = Readings::of(job, input, plan, fleet, (&point, model), ballots, at == kept)?
+                let written = (at == kept).then(|| voters.of_point(at));
+                readings = Readings::of(job, input, plan, fleet, (&point, model), ballots, written)?
             }
             (Dataset::Trees(_), Trained::Grammar(_)) | (_, Trained::Treebank(_)) => {
                 bail!("internal error: the model is not of the data; please report it")
@@ -377,6 +383,7 @@ fn decode(
                 boundaries,
                 errors,
                 corrections,
+                others: std::mem::take(&mut others),
                 samples,
                 notices: Vec::new(),
             });
@@ -388,12 +395,14 @@ fn decode(
     Ok(Outcome { points, timings, notices, ..best })
 }
 
-/// The segmentations by the models of every point's voters, and the samples of their chains; none of points without voters.
+/// The segmentations by the models of every point's voters, and the samples of their chains; none of points without voters. Of the models that are written for new text
+/// the probabilities as well, if something is learned from them.
 fn voted(
     job: &Job,
     prepared: &[Prepared<'_>],
     fleet: &dyn Map,
     points: &[FinishedPoint],
+    voters: &Voters,
 ) -> Result<Vec<Ballots>> {
     let mut ballots: Vec<Ballots> = points.iter().map(|_| Ballots::default()).collect();
     let mut elected = 0;
@@ -403,8 +412,10 @@ fn voted(
             continue;
         }
         let of = of_point(prepared, at);
-        for model in point.chains.iter().chain(point.model.of_grammar()) {
-            ballots[elected].add(of.input(), &of.plan, fleet, model)?;
+        let written = voters.of_point(at);
+        for (model, chain) in point.models().zip(0..) {
+            let is_learned_from = of.input().annotated.is_some() && written.contains(&chain);
+            ballots[elected].add(of.input(), &of.plan, fleet, model, is_learned_from)?;
         }
         ballots[elected].add_samples(point);
     }

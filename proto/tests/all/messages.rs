@@ -50,6 +50,7 @@ pub fn answered() -> Vec<(Task, Answer)> {
         segments: vec![word],
         decoders: vec![Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree],
         trees: true,
+        spans: true,
         open: true,
     };
     let engine = grammaton::work::engine::engine();

@@ -59,14 +59,14 @@ const ROUNDS: usize = 200;
 pub struct Evidence<'a> {
     /// The sentence of n symbols.
     pub symbols: &'a [u32],
-    /// For each of n − 1 positions between symbols, the share of samples that have a boundary there; 0 or 1 for a model without samples.
+    /// For each of n − 1 positions between symbols, the share of samples that have a boundary there, or its probability without samples.
     pub shares: &'a [f64],
     /// Ends of the segments that it finds, ascending, the last one n.
     pub ends: &'a [u32],
 }
 
 impl Evidence<'_> {
-    /// The shares of a model without samples: 1 of the boundaries of its segmentation, 0 of others.
+    /// The shares where a segmentation is all that is known: 1 of its boundaries, 0 of others.
     pub fn shares_of(ends: &[u32]) -> Vec<f64> {
         let n = ends.last().copied().unwrap_or_default();
         (1..n).map(|at| f64::from(u8::from(ends.binary_search(&at).is_ok()))).collect()

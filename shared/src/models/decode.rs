@@ -27,11 +27,15 @@
 //!     segments: vec![word],
 //!     decoders: vec![Decoder::Viterbi],
 //!     trees: true,
+//!     spans: true,
 //!     open: false,
 //! };
 //! let decoded = decode(&prepared, &with, &[&tokens])?.remove(0);
 //! assert_eq!(decoded.segmentations, [[2, 3]]);
 //! assert_eq!(decoded.trees, ["(S (W a b) (S (W a)))"]);
+//! // Two thirds of the probability is that of this tree; the other one has three words.
+//! assert_eq!(decoded.spans.iter().map(|&(start, end, _)| (start, end)).collect::<Vec<_>>(), [(0, 1), (0, 2), (1, 2), (2, 3)]);
+//! assert!((decoded.spans[1].2 - 2.0 / 3.0).abs() < 1e-12);
 //! # Ok::<(), grammaton::forest::TooAmbiguous>(())
 //! ```
 
@@ -55,6 +59,7 @@ use crate::grammar::SymbolId;
 use crate::models::dmv::decode::mbr_derivation;
 use crate::models::dmv::factors::{Factored, Factors};
 use crate::models::dmv::nouns::mbr::Mbr;
+use crate::models::segments::{Segments, Span};
 use crate::num::Wide;
 
 /// Parameters to decode with.
@@ -68,6 +73,8 @@ pub struct Decode {
     pub decoders: Vec<Decoder>,
     /// Whether to return the trees as well.
     pub trees: bool,
+    /// Whether to return the probabilities of segments as well.
+    pub spans: bool,
     /// Whether adapted nonterminals may also expand through their rules: for sentences never seen in training.
     pub open: bool,
 }
@@ -115,7 +122,13 @@ pub struct Decoded {
     pub segmentations: Vec<Vec<u32>>,
     /// Bracketed tree by each decoder that gives trees; empty if not asked for.
     pub trees: Vec<String>,
+    /// Probability of each span that it is a segment, which is a sum over all derivations: sorted, each span once, without those of at most [`NEGLIGIBLE`]. Empty
+    /// if not asked for, without an analysis, and of dependency grammars, which have no segments.
+    pub spans: Vec<Span>,
 }
+
+/// Spans that are segments with no higher probability are not returned: an open grammar has all spans.
+pub const NEGLIGIBLE: f64 = 1e-9;
 
 /// Analyses every sentence.
 ///
@@ -160,9 +173,6 @@ pub fn decode_marked<'s>(
     sentences.map(|(tokens, marks)| session.sentence(tokens, marks)).collect()
 }
 
-/// A span of tokens and the expected number of outermost segments on it.
-type Span = (u32, u32, f64);
-
 struct Session<'a> {
     prepared: &'a Prepared,
     with: &'a Decode,
@@ -191,10 +201,14 @@ impl Session<'_> {
         if z.is_zero() {
             return Ok(self.without_analysis(tokens));
         }
-        let mut decoded = Decoded { log_z: z.ln(), segmentations: Vec::new(), trees: Vec::new() };
+        let mut decoded =
+            Decoded { log_z: z.ln(), segmentations: Vec::new(), trees: Vec::new(), spans: Vec::new() };
+        let is_asked = self.with.spans || self.with.decoders.contains(&Decoder::Mbr);
+        let spans = if is_asked { self.spans(&forest, tokens)? } else { Vec::new() };
+        let segments = Segments::new(tokens.len() as u32, spans);
         for &decoder in &self.with.decoders {
             let ends = match decoder {
-                Decoder::Mbr => self.best_segmentation(&forest, tokens)?,
+                Decoder::Mbr => segments.best(),
                 Decoder::Viterbi | Decoder::MbrTree | Decoder::MbrArcs => {
                     let of_arcs = self.mbr.as_mut().filter(|_| decoder == Decoder::MbrArcs);
                     let of_arcs = of_arcs.map(|mbr| mbr.tree(tokens)).transpose()?.flatten();
@@ -210,6 +224,10 @@ impl Session<'_> {
             };
             decoded.segmentations.push(ends);
         }
+        if self.with.spans {
+            let likely = |&&(.., probability): &&Span| probability > NEGLIGIBLE;
+            decoded.spans = segments.spans().iter().filter(likely).copied().collect();
+        }
         Ok(decoded)
     }
 
@@ -223,7 +241,8 @@ impl Session<'_> {
         if z.is_zero() {
             return self.without_analysis(tokens);
         }
-        let mut decoded = Decoded { log_z: z.ln(), segmentations: Vec::new(), trees: Vec::new() };
+        let mut decoded =
+            Decoded { log_z: z.ln(), segmentations: Vec::new(), trees: Vec::new(), spans: Vec::new() };
         let layout = factored.layout();
         let derivations = self.with.decoders.iter().map(|decoder| match decoder {
             Decoder::MbrArcs => {
@@ -255,6 +274,7 @@ impl Session<'_> {
             log_z: f64::NEG_INFINITY,
             segmentations: vec![vec![tokens.len() as u32]; self.with.decoders.len()],
             trees: with_tree.filter(|_| self.with.trees).map(|_| self.brackets(&flat)).collect(),
+            spans: Vec::new(),
         }
     }
 
@@ -344,34 +364,6 @@ impl Session<'_> {
 
     fn printed(&self, forest: &Forest, node: usize) -> Option<SymbolId> {
         steps::printed(&self.prepared.binary, forest, node)
-    }
-
-    fn best_segmentation(&mut self, forest: &Forest, tokens: &[SymbolId]) -> Result<Vec<u32>, TooAmbiguous> {
-        let n = tokens.len();
-        let mut by_end: Vec<Vec<(u32, f64)>> = vec![Vec::new(); n + 1];
-        for (start, end, posterior) in self.spans(forest, tokens)? {
-            by_end[end as usize].push((start, posterior));
-        }
-        // A tiny price per segment decides ties for fewer; tokens on no segment go one by one, at a higher price.
-        let mut best: Vec<(f64, u32)> = vec![(0.0, 0)];
-        for end in 1..=n {
-            let mut choice = (best[end - 1].0 - 1e-6, end as u32 - 1);
-            for &(start, posterior) in &by_end[end] {
-                let value = best[start as usize].0 + posterior - 1e-9;
-                if value > choice.0 {
-                    choice = (value, start);
-                }
-            }
-            best.push(choice);
-        }
-        let mut ends = Vec::new();
-        let mut end = n;
-        while end > 0 {
-            ends.push(end as u32);
-            end = best[end].1 as usize;
-        }
-        ends.reverse();
-        Ok(ends)
     }
 
     /// Expected number of outermost segments on every span that can be one: sorted, each span once.

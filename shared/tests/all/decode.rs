@@ -10,7 +10,8 @@ use grammaton::grammar::tree::Tree;
 use grammaton::grammar::{Grammar, StickId, SymbolId};
 use grammaton::models::adaptor::Stick;
 use grammaton::models::decode::decode;
-use grammaton::models::decode::{Decode, Decoded, Decoder};
+use grammaton::models::decode::{Decode, Decoded, Decoder, NEGLIGIBLE};
+use grammaton::models::segments::{Segments, Span};
 
 use crate::support::{self, Enumerator, Examined, Mode, assert_close, choose, sum, wide};
 
@@ -56,6 +57,7 @@ impl Case {
             segments: self.segments.clone(),
             decoders: ALL.to_vec(),
             trees: true,
+            spans: true,
             open: self.open,
         };
         decode(&prepared, &with, &[sentence]).unwrap().remove(0)
@@ -205,6 +207,22 @@ fn labels_of(grammar: &Grammar, tree: &Tree) -> Vec<(SymbolId, usize, usize)> {
     labels
 }
 
+/// The probabilities of segments are those of enumeration.
+fn check_spans(case: &Case, sentence: &[SymbolId], decoded: &Decoded) {
+    let expected = case.spans(sentence, None);
+    let found = |start: usize, end: usize| {
+        let place = (start as u32, end as u32);
+        let at = decoded.spans.binary_search_by_key(&place, |&(start, end, _)| (start, end));
+        at.map_or(0.0, |at| decoded.spans[at].2)
+    };
+    for (&(start, end), &probability) in &expected {
+        assert_close(found(start, end), probability, 2.0 * NEGLIGIBLE, "probability of a segment");
+    }
+    let is_known = |&(start, end, _): &Span| expected.contains_key(&(start as usize, end as usize));
+    assert!(decoded.spans.iter().all(is_known), "{:?}", decoded.spans);
+    assert!(decoded.spans.is_sorted_by_key(|&(start, end, _)| (start, end)));
+}
+
 #[test]
 fn mbr_is_the_segmentation_with_most_expected_segments() {
     let examined = Examined::none();
@@ -217,6 +235,9 @@ fn mbr_is_the_segmentation_with_most_expected_segments() {
                 continue;
             }
             examined.one();
+            check_spans(&case, &sentence, &decoded);
+            let segments = Segments::new(sentence.len() as u32, decoded.spans.clone());
+            assert_eq!(segments.best(), decoded.segmentations[1]);
             let found =
                 all.iter().find(|(_, ends)| *ends == decoded.segmentations[1]).expect("segments only");
             assert_close(found.0, all[0].0, 1e-8, "expected number of segments");
@@ -272,6 +293,7 @@ fn segments_inside_of_segments_do_not_count() {
                 continue;
             }
             examined.one();
+            check_spans(&case, &sentence, &decoded);
             let found =
                 all.iter().find(|(_, ends)| *ends == decoded.segmentations[1]).expect("segments only");
             assert_close(found.0, all[0].0, 1e-8, "expected number of segments");
@@ -299,6 +321,7 @@ fn posterior_of_a_segment_inside_a_string_multiplies() {
     assert_eq!(spans.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
     expected.iter().for_each(|(span, &value)| assert_close(spans[span], value, 1e-14, "span"));
     let decoded = case.decode(&sentence);
+    check_spans(&case, &sentence, &decoded);
     assert_close(decoded.log_z, 4.0f64.ln(), 1e-14, "log Z");
     assert_eq!(decoded.segmentations, [[1, 2], [1, 2], [1, 2]]);
     assert_eq!(
@@ -346,6 +369,7 @@ fn sentences_without_analysis_are_one_segment() {
     assert_eq!(decoded.log_z, f64::NEG_INFINITY);
     assert_eq!(decoded.segmentations, [[3], [3], [3]]);
     assert_eq!(decoded.trees, ["(S a b b)", "(S a b b)"]);
+    assert_eq!(decoded.spans, []);
     // Nor has a sentence whose strings all weigh nothing.
     let mut case = case;
     case.ln_weights[support::param(&case.grammar, &case.lexicon, "C", "a b").index()] = f64::NEG_INFINITY;
@@ -383,6 +407,7 @@ fn many_sentences_are_as_one_by_one() {
             segments: case.segments.clone(),
             decoders: ALL.to_vec(),
             trees: true,
+            spans: true,
             open: case.open,
         };
         let sentences = sentences(&case.grammar);

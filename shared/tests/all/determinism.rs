@@ -178,6 +178,7 @@ fn tasks_that_cannot_be_done_say_so() {
         segments: Vec::new(),
         decoders: vec![Decoder::Viterbi],
         trees: false,
+        spans: true,
         open: true,
     };
     let expected = lexicon.space(&grammar).n_params() + 2;

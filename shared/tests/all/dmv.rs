@@ -102,7 +102,14 @@ fn tasks_are_answered_with_the_same_trees() {
     let sentences: Vec<Vec<u32>> = (1..=6).map(|n| random_tags(n, 3, n as u64)).collect();
     let items = sentences.iter().map(|tags| Sentence::new(model.layout.tokens(tags), 1));
     let decoders = vec![Decoder::Viterbi, Decoder::MbrArcs];
-    let with = Decode { weights: wide(&logs), segments: Vec::new(), decoders, trees: true, open: true };
+    let with = Decode {
+        weights: wide(&logs),
+        segments: Vec::new(),
+        decoders,
+        trees: true,
+        spans: false,
+        open: true,
+    };
     let mut task = Task {
         language: Some(Language {
             grammar: Named::new(model.prepared.grammar.as_ref().clone()),

@@ -163,7 +163,7 @@ fn assert_as_enumerated(case: &Case, what: &str) {
     assert_all_close(&found.expectation.counts[1..], &own_counts[1..], 1e-11, what);
 
     let decoders = vec![Decoder::Viterbi, Decoder::MbrArcs];
-    let with = Decode { weights, segments: Vec::new(), decoders, trees: true, open: true };
+    let with = Decode { weights, segments: Vec::new(), decoders, trees: true, spans: false, open: true };
     let Answer::Decoded(decoded) = case.answer(1, Work::Decode(Named::new(with))) else { panic!("a parse") };
     let found: Vec<Vec<u32>> =
         decoded[0].trees.iter().map(|tree| heads(&Tree::parse(tree).unwrap()).unwrap().1).collect();
@@ -260,6 +260,7 @@ fn heads_without_a_tree_are_reported() {
         segments: Vec::new(),
         decoders: vec![Decoder::MbrArcs],
         trees: true,
+        spans: false,
         open: true,
     };
     let Answer::Decoded(decoded) = case.answer(1, Work::Decode(Named::new(with))) else { panic!("a parse") };

@@ -302,7 +302,7 @@ fn sticks_are_trained_and_trees_printed_down_to_the_tokens() {
             let weights =
                 if open { trainer.params().decoding_weights(&grammar, &lexicon) } else { trainer.weights() };
             let decoders = vec![Decoder::Viterbi, Decoder::MbrTree, Decoder::MbrArcs];
-            let with = Decode { weights, segments: Vec::new(), decoders, trees: true, open };
+            let with = Decode { weights, segments: Vec::new(), decoders, trees: true, spans: false, open };
             let given: Vec<&[SymbolId]> = items.iter().map(Vec::as_slice).collect();
             let mut n_strings = 0;
             for (decoded, expected) in decode_trees(&prepared, &with, &given).unwrap().iter().zip(&sentences)

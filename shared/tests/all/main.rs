@@ -50,3 +50,4 @@ mod mixture;
 
 mod eval;
 mod fit;
+mod reader;

@@ -55,6 +55,7 @@ fn decode(model: Model, which: u8) {
             segments: segments.clone(),
             decoders: vec![Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree],
             trees: true,
+            spans: true,
             open,
         };
         let work = Work::Decode(Named::new(with));

@@ -18,6 +18,7 @@ use grammaton::models::dmv;
 use grammaton::models::dmv::constraint::{ArcClass, Component};
 use grammaton::models::logistic_normal::{Multinomials, PointEstimate, Prior, StopRule};
 use grammaton::models::sampler::{Hyper, HyperPrior, Settings as OfSweep};
+use grammaton::models::segments::Segments;
 use grammaton::models::tally::Analysis;
 use grammaton::num::{Noise, Wide};
 use grammaton::train::adaptor::{Settings, Trainer};
@@ -207,6 +208,12 @@ fn work_with(task: &Task, answer: Answer) {
                 let found: Vec<Vec<u32>> =
                     decoded.iter().map(|decoded| decoded.segmentations[at].clone()).collect();
                 judge(&tokens, &found);
+            }
+            for (tokens, decoded) in tokens.iter().zip(decoded) {
+                let segments = Segments::new(tokens.len() as u32, decoded.spans);
+                assert_eq!(segments.best().last().copied().unwrap_or_default() as usize, tokens.len());
+                let is_probability = |probability: &f64| (0.0..=1.0).contains(probability);
+                assert!(segments.boundaries().iter().all(is_probability));
             }
         }
     }
@@ -423,7 +430,7 @@ pub fn examples() -> Vec<Example> {
         for open in [false, true] {
             let weights = vec![Wide::from_f64(0.3); lexicon.space(&grammar.value).n_with_escapes()];
             let decoders = vec![Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree];
-            let decode = Decode { weights, segments: vec![adapted[0]], decoders, trees: true, open };
+            let decode = Decode { weights, segments: vec![adapted[0]], decoders, trees: true, spans: true, open };
             example(&lexicon, &sentences, Work::Decode(Named::new(decode)));
         }
     }
@@ -470,7 +477,7 @@ fn dependencies() -> [Example; 2] {
     let components = vec![Weighted { component, weight: 0.25 }];
     let weights = vec![Wide::from_f64(0.3); dmv::Layout::new(2).n_params()];
     let decoders = vec![Decoder::Viterbi, Decoder::MbrArcs];
-    let decode = Decode { weights, segments: Vec::new(), decoders, trees: true, open: true };
+    let decode = Decode { weights, segments: Vec::new(), decoders, trees: true, spans: true, open: true };
     let shard = Named::new(Shard::Sentences(vec![Sentence::new(tokens, 2)]));
     let (grammar, lexicon) = (Named::new(grammar), Named::new(Lexicon::default()));
     [Work::Fit(Named::new(Fit { priors, until, components })), Work::Decode(Named::new(decode))].map(|work| {

@@ -46,6 +46,12 @@ fn print(inspection: &Inspection<'_>, out: &mut Stdout) -> Result<()> {
         Some(subtypes) => out.line(&format!("subtypes: {subtypes}"))?,
         None => out.line(&format!("segments: {}", inspection.segments.join(", ")))?,
     }
+    if inspection.models > 1 {
+        out.line(&format!(
+            "models that vote on new text: {}, of which the first one follows",
+            inspection.models
+        ))?;
+    }
     out.line(&format!("parameters_sha256: {}", inspection.parameters_sha256))?;
     for stick in &inspection.sticks {
         out.line("")?;

@@ -1,5 +1,6 @@
 //! `grammaton parse`: segments or parses a text.
 
+mod boundaries;
 mod dependencies;
 mod trees;
 
@@ -11,11 +12,10 @@ use basics::streams::Stdout;
 use clap::ValueEnum as _;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use grammaton::data::corpus::{Corpus, Options, UnknownSymbol};
-use grammaton::decoding::Decoding;
-use grammaton::grammar::SymbolId;
 use grammaton::models::Trained;
-use grammaton::models::decode::{Decoded, Decoder};
+use grammaton::models::decode::Decoder;
 use grammaton::models::dmv::nouns;
+use grammaton::saved::reader::{Asked, Criterion, ModelReader, Reading, Unread};
 use training::export::{self, Level, Line, Writer};
 use training::input;
 use training::model::SavedModel;
@@ -23,12 +23,14 @@ use training::row::{Gaps, Row, Status};
 
 use super::Answer;
 use super::export::Writing;
+use boundaries::Table;
 
 /// Arguments of `parse`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n\
     \x20 grammaton parse results new.txt\n\
     \x20 grammaton parse results - --decoder mbr --format tsv\n\
+    \x20 grammaton parse results new.txt --boundaries boundaries.tsv\n\
     \x20 grammaton parse results new.txt --format json\n\
     \x20 grammaton parse results new.conllu")]
 pub struct Args {
@@ -36,7 +38,7 @@ pub struct Args {
     pub model: PathBuf,
     /// Text with one sentence per line, in the format of the training corpus; for a dependency model CoNLL-U; `-` for standard input
     pub corpus: PathBuf,
-    /// Criterion of the best analysis [default: crf, if the model has learned from annotated lines, mbr-arcs of a dependency model, else viterbi]
+    /// Criterion of the best analysis [default: crf, if the model has learned from annotated lines; else vote, if it has the models of several chains; mbr-arcs of a dependency model; else viterbi]
     #[arg(long, value_enum)]
     pub decoder: Option<DecoderName>,
     /// Output format; a model of trees always prints trees, and a dependency model CoNLL-U
@@ -44,6 +46,9 @@ pub struct Args {
     pub format: Format,
     #[command(flatten)]
     writing: Writing,
+    /// Write the probability of each boundary of the text to this file, as a table
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
+    pub boundaries: Option<PathBuf>,
     /// Use only learned strings, as in training; by default, unseen text may have new strings
     #[arg(long)]
     pub closed: bool,
@@ -77,7 +82,9 @@ pub enum DecoderName {
     MaxRule,
     /// The tree with the highest expected number of correct heads, for a dependency model
     MbrArcs,
-    /// The segmentation by mbr as annotated lines correct it
+    /// The segmentation with the highest expected number of correct segments, in the mean of the models of all chains
+    Vote,
+    /// The segmentation by vote as annotated lines correct it
     Crf,
 }
 
@@ -91,15 +98,17 @@ pub enum TagColumn {
 }
 
 impl DecoderName {
-    /// The decoder of a model of segments.
-    fn of_segments(self) -> Result<Decoder> {
+    /// The criterion of a model of segments.
+    fn of_segments(self) -> Result<Criterion> {
         match self {
-            DecoderName::Viterbi => Ok(Decoder::Viterbi),
-            DecoderName::Mbr | DecoderName::Crf => Ok(Decoder::Mbr),
-            DecoderName::MbrTree => Ok(Decoder::MbrTree),
+            DecoderName::Viterbi => Ok(Criterion::First(Decoder::Viterbi)),
+            DecoderName::Mbr => Ok(Criterion::First(Decoder::Mbr)),
+            DecoderName::MbrTree => Ok(Criterion::First(Decoder::MbrTree)),
+            DecoderName::Vote => Ok(Criterion::Vote),
+            DecoderName::Crf => Ok(Criterion::Crf),
             DecoderName::MaxRule | DecoderName::MbrArcs => {
                 bail!(
-                    "max-rule is for a model of trees, mbr-arcs for a dependency model; use --decoder viterbi, mbr or mbr-tree"
+                    "max-rule is for a model of trees, mbr-arcs for a dependency model; use --decoder viterbi, mbr, mbr-tree or vote"
                 )
             }
         }
@@ -147,7 +156,7 @@ impl Args {
 
 /// Runs the command.
 pub fn run(args: &Args) -> Result<Answer> {
-    let without_trees = [DecoderName::Mbr, DecoderName::Crf];
+    let without_trees = [DecoderName::Mbr, DecoderName::Vote, DecoderName::Crf];
     if let Some(decoder) =
         args.decoder.filter(|it| args.format == Format::Brackets && without_trees.contains(it))
     {
@@ -163,23 +172,27 @@ pub fn run(args: &Args) -> Result<Answer> {
     );
     let is_of_segments = matches!(args.format, Format::Tsv | Format::Export(_));
     ensure!(!is_of_segments || has_rows, "this --format is for a model of segments; leave it out");
-    let model = match saved.model {
-        Trained::Grammar(model) => model,
-        Trained::Treebank(model) => return trees::run(args, &model),
-    };
-    if let Some(tags) = tags {
-        return dependencies::run(args, model, &tags);
+    ensure!(args.boundaries.is_none() || has_rows, "--boundaries is for a model of segments; leave it out");
+    match (saved.model, tags) {
+        (Trained::Grammar(model), Some(tags)) => dependencies::run(args, model, &tags),
+        (Trained::Treebank(model), _) => trees::run(args, &model),
+        (model, None) => segments(args, &SavedModel { model, ..saved }),
     }
-    let corrections = saved.corrections.filter(|_| args.format != Format::Brackets);
-    let default = if corrections.is_some() { DecoderName::Crf } else { DecoderName::Viterbi };
-    let decoder = args.decoder.unwrap_or(default);
-    ensure!(
-        decoder != DecoderName::Crf || corrections.is_some(),
-        "{}: the model has not learned from annotated lines; train it with corpus.annotated, or leave out --decoder crf",
-        args.model.display()
-    );
-    let corrections = corrections.filter(|_| decoder == DecoderName::Crf);
-    let decoder = decoder.of_segments()?;
+}
+
+/// Parses with a model of segments.
+fn segments(args: &Args, saved: &SavedModel) -> Result<Answer> {
+    let criterion = match (args.decoder, args.format) {
+        (Some(decoder), _) => decoder.of_segments()?,
+        (None, Format::Brackets) => Criterion::First(Decoder::Viterbi),
+        (None, _) => Criterion::of(saved),
+    };
+    let asked = Asked {
+        // Trees have the categories of segments.
+        trees: matches!(args.format, Format::Brackets | Format::Export(_)),
+        probabilities: args.boundaries.is_some(),
+        closed: args.closed,
+    };
     let max_symbols = args.max_symbols.unwrap_or(Options::default().max_symbols);
     let cleaning = saved.cleaning.clone();
     let options =
@@ -188,42 +201,42 @@ pub fn run(args: &Args) -> Result<Answer> {
         let notices = input::format::of_new_text(&args.corpus, &options)?;
         notices.iter().for_each(|notice| streams::tell(&format!("notice: {notice}")));
     }
-    let parts = input::text_to_parse(&args.corpus, &options)?;
-    let labels: Vec<String> =
-        model.segments.iter().map(|&symbol| model.grammar.name(symbol).to_owned()).collect();
-    let mut out = Printer::new(args.format, &args.writing, labels)?;
     let threads = args.threads.map_or(0, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-    let grammar = model.grammar.clone();
-    // Trees have the categories of segments; what annotations correct is no tree.
-    let with_trees = args.format == Format::Brackets
-        || (corrections.is_none() && matches!(args.format, Format::Export(_)));
-    let decoding = Decoding::new(model, decoder, with_trees, args.closed);
+    let reader = ModelReader::new(saved, criterion, asked).with_context(|| {
+        format!(
+            "{}: the model has not learned from annotated lines; train it with corpus.annotated, or leave out --decoder crf",
+            args.model.display()
+        )
+    })?;
+    let parts = input::text_to_parse(&args.corpus, &options)?;
+    let is_corrected = criterion == Criterion::Crf;
+    let table = args.boundaries.as_ref().map(|path| Table::new(path, &args.corpus, is_corrected));
+    let mut table = table.transpose()?;
+    let labels = saved.model.of_grammar().map_or(Vec::new(), |model| {
+        model.segments.iter().map(|&symbol| model.grammar.name(symbol).to_owned()).collect()
+    });
+    let mut out = Printer::new(args.format, &args.writing, labels)?;
     let (mut n_sentences, mut n_lines) = (0, 0);
     let (mut without, mut unknown) = (Vec::new(), Vec::new());
     for part in parts {
         let part = part?;
         n_lines = part.n_lines;
         let Some(corpus) = part.corpus else { continue };
-        // `None` for a sentence with an unknown symbol; the other sentences are parsed.
-        let sentences = corpus.each_tokens_for(&grammar);
-        let sentences: Vec<Option<Vec<SymbolId>>> =
-            sentences.map(|tokens| tokens.map_err(|symbol| unknown.push(symbol)).ok()).collect();
-        n_sentences += sentences.len();
-        for (batch, first) in sentences.chunks(BATCH).zip((0..).step_by(BATCH)) {
-            let decoded = pool.install(|| -> Result<_> {
-                let mut decoded = decoding.all(batch)?;
-                corrections.iter().for_each(|corrections| corrections.correct(&corpus, first, &mut decoded));
-                Ok(decoded)
-            })?;
-            for ((decoded, tokens), at) in decoded.into_iter().zip(batch).zip(first..) {
-                let found = match (decoded, tokens) {
-                    (Some(decoded), _) => Ok(decoded),
-                    (None, Some(_)) => Err(Status::NoAnalysis),
-                    (None, None) => Err(Status::UnknownSymbol),
-                };
-                if found.is_err() {
-                    without.push(corpus.lines[at]);
+        let n = corpus.sentences.len();
+        n_sentences += n;
+        for first in (0..n).step_by(BATCH) {
+            let batch = first..n.min(first + BATCH);
+            let read = pool.install(|| reader.read(&corpus, batch.clone()))?;
+            for (found, at) in read.into_iter().zip(batch) {
+                match &found {
+                    Ok(reading) => {
+                        table.as_mut().map_or(Ok(()), |table| table.sentence(corpus.lines[at], reading))?;
+                    }
+                    Err(unread) => {
+                        without.push(corpus.lines[at]);
+                        unknown.extend(unread.symbol().cloned());
+                    }
                 }
                 out.sentence(&corpus, at, found)?;
             }
@@ -231,6 +244,7 @@ pub fn run(args: &Args) -> Result<Answer> {
         out.flush()?;
     }
     out.finish(n_lines)?;
+    table.map_or(Ok(()), Table::finish)?;
     let Some(first) = without.first() else { return Ok(Answer::Yes) };
     let printed = match args.format {
         Format::Segmentation | Format::Export(_) => "whole",
@@ -285,32 +299,29 @@ impl Printer {
 
     /// Prints the sentence at a position of `corpus`. One without an analysis is one segment, an empty tree, or a row without a
     /// segmentation.
-    fn sentence(&mut self, corpus: &Corpus, at: usize, found: Result<Decoded, Status>) -> Result<()> {
+    fn sentence(&mut self, corpus: &Corpus, at: usize, found: Result<Reading, Unread>) -> Result<()> {
         let line = corpus.lines[at];
         if self.writer.is_some() {
             self.empty_before(line)?;
             let line = self.exported(corpus, at, found)?;
             return self.write(line);
         }
-        let answer = |given: Option<String>| {
-            given.context("internal error: a sentence was decoded without an answer; please report it")
-        };
-        let segmentation =
-            |decoded: &Decoded| answer(decoded.segmentations.first().map(|ends| corpus.line(at, ends)));
         let text = match (self.format, found) {
-            (Format::Segmentation, Ok(decoded)) => segmentation(&decoded)?,
+            (Format::Segmentation, Ok(reading)) => corpus.line(at, &reading.ends),
             (Format::Segmentation, Err(_)) => corpus.line(at, &[corpus.sentences[at].len() as u32]),
-            (Format::Brackets, Ok(decoded)) => answer(decoded.trees.into_iter().next())?,
+            (Format::Brackets, Ok(reading)) => reading
+                .tree
+                .context("internal error: a sentence was read without a tree; please report it")?,
             (Format::Brackets, Err(_)) => "()".to_owned(),
             (Format::Tsv | Format::Export(_), found) => {
                 let gold = corpus.gold_line(at);
-                let predicted = found.as_ref().ok().map(segmentation).transpose()?;
+                let predicted = found.as_ref().ok().map(|reading| corpus.line(at, &reading.ends));
                 let row = Row {
                     line,
                     gold: gold.as_deref(),
                     predicted: predicted.as_deref(),
-                    log_probability: found.as_ref().ok().map(|decoded| decoded.log_z),
-                    status: found.err().unwrap_or(Status::Ok),
+                    log_probability: found.as_ref().ok().map(|reading| reading.log_probability),
+                    status: found.err().map_or(Status::Ok, Status::from),
                 };
                 row.to_string()
             }
@@ -319,17 +330,19 @@ impl Printer {
     }
 
     /// A line in a format of other programs.
-    fn exported(&self, corpus: &Corpus, at: usize, found: Result<Decoded, Status>) -> Result<Line> {
+    fn exported(&self, corpus: &Corpus, at: usize, found: Result<Reading, Unread>) -> Result<Line> {
         let whole = vec![corpus.sentences[at].len() as u32];
-        let status = found.as_ref().err().copied().unwrap_or(Status::Ok);
-        let found = found.ok();
-        let ends = found.as_ref().and_then(|decoded| decoded.segmentations.first()).unwrap_or(&whole);
-        let tree = found.as_ref().and_then(|decoded| decoded.trees.first());
-        let segments = export::results::segments(corpus, at, ends, tree.map(String::as_str), &self.labels)?;
+        let (status, found) = match found {
+            Ok(reading) => (Status::Ok, Some(reading)),
+            Err(unread) => (Status::from(unread), None),
+        };
+        let ends = found.as_ref().map_or(&whole, |reading| &reading.ends);
+        let tree = found.as_ref().and_then(|reading| reading.tree.as_deref());
+        let segments = export::results::segments(corpus, at, ends, tree, &self.labels)?;
         let gold = corpus.gold.as_ref().and_then(|gold| gold[at].first());
         Ok(Line {
             gold: gold.map(|ends| corpus.segments(at, ends)),
-            log_probability: found.as_ref().map(|decoded| decoded.log_z),
+            log_probability: found.as_ref().map(|reading| reading.log_probability),
             ..Line::new(corpus.lines[at], self.level, corpus.line(at, &whole), segments, status)
         })
     }

@@ -23,3 +23,4 @@ mod readme;
 mod resealed;
 mod segment;
 mod suggest;
+mod vote;

@@ -160,7 +160,7 @@ fn parse(model: Learned) {
     let language = Language { grammar, lexicon };
     for (weights, open) in [(model.decoding_weights(), false), (weights, true)] {
         let decoders = vec![Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree];
-        let with = Decode { weights, segments: segments.clone(), decoders, trees: true, open };
+        let with = Decode { weights, segments: segments.clone(), decoders, trees: true, spans: false, open };
         let work = Work::Decode(Named::new(with));
         let task = Task { language: Some(language.clone()), shard: shard.clone(), work };
         Engine::default().run(&task).unwrap();

@@ -346,6 +346,9 @@ table! {
     /// Nonterminals whose constituents are the segments; if empty, `Word`.
     segments: Vec<String> = Vec::new(), Rules::read_by(SENTENCES);
 
+    /// Models in `model.bin`: those of `all` chains, which vote on new text (eight at most, and beside the first one 256 MiB), or the best `one`.
+    models: KeptModels = KeptModels::default(), Rules::read_by(SENTENCES);
+
     /// Number of rounds between evaluations on gold or held-out sentences; 0: only at the end.
     score_every: usize = 10, Rules::read_by(EVERY);
 
@@ -368,6 +371,17 @@ impl OutputTable {
             self.checkpoints.clone()
         }
     }
+}
+
+/// Models that a model file has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KeptModels {
+    /// Those of all chains.
+    #[default]
+    All,
+    /// The best one.
+    One,
 }
 
 /// Use of the heads of the sentences to train on.

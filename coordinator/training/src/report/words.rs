@@ -22,7 +22,7 @@ pub fn section(report: &Report<'_>) -> Markup {
             p.quiet {
                 "The most frequent of " (whole(entries.len() as f64)) " distinct segments by " code { (decoder) }
                 ", the recommended decoder."
-                @if has_shares { " The share is that of the samples that have the segment where it occurs." }
+                @if has_shares { " The share is that of the samples that have the segment where it occurs, or its probability." }
                 " All segments are in " code { "lexicon.tsv" } "."
             }
             div.scroll.long {

@@ -184,6 +184,11 @@ fn fields(answer: &mut Answer, visit: Visit<'_>) {
                 visit("log_z", Field::Double(&mut sentence.log_z));
                 lists("segmentations", &mut sentence.segmentations, visit);
                 visit("trees", Field::Texts(&mut sentence.trees));
+                for (start, end, probability) in sentence.spans.iter_mut().take(2) {
+                    visit("spans.start", Field::Int(start));
+                    visit("spans.end", Field::Int(end));
+                    visit("spans.probability", Field::Double(probability));
+                }
             }
         }
         Answer::Annotated(found) => {

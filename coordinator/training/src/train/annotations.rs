@@ -1,15 +1,14 @@
 //! What a conditional random field learns from annotated sentences (`corpus.annotated`), above what the models find.
 //!
-//! In: the segmentation of every sentence by the models, and the samples of their chains, if there are chains. Out: of every sentence the segmentation and its
-//! probabilities; of an annotated one what is known stays.
+//! In: the segmentation of every sentence by the models, and the probabilities of boundaries. Out: of every sentence the segmentation and its probabilities; of an
+//! annotated one what is known stays.
 
 use anyhow::Result;
 use grammaton::models::crf::statistics::Statistics;
 use grammaton::models::crf::{Crf, Evidence, Known, Reading};
 
-use super::posterior::{Posterior, Probabilities};
+use super::posterior::Probabilities;
 use super::text::Text;
-use crate::boundary::BoundaryRow;
 use crate::input::segmented_file::Annotated;
 
 /// A sentence as the models find it: its symbols, shares of the boundaries, ends of the segments.
@@ -21,25 +20,19 @@ pub struct Sentences(Vec<Found>);
 /// Readings of all sentences of a text, in their order.
 pub struct Learned {
     found: Sentences,
+    /// The field that reads them.
+    pub crf: Crf,
     readings: Vec<Reading>,
 }
 
 impl Sentences {
-    /// Those of `text`, with their `segmentations`, which are all that is known if there are no samples.
-    pub fn of(text: &Text, segmentations: &[Vec<u32>], posterior: Option<&Posterior>) -> Result<Sentences> {
+    /// Those of `text`, each with shares of its boundaries and ends of its segments by the models.
+    pub fn of(text: &Text, of_sentence: impl Fn(usize) -> (Vec<f64>, Vec<u32>)) -> Result<Sentences> {
         let mut found = Vec::with_capacity(text.n_sentences);
         text.blocks(|sentences, _, block| {
             for (place, symbols) in sentences.zip(&block.corpus.sentences) {
-                let ends = &segmentations[place];
-                let shares = match posterior {
-                    // As they are printed, so that a field can be learned from the table as well.
-                    Some(posterior) => {
-                        let boundaries = posterior.probabilities(place, ends).boundaries;
-                        boundaries.into_iter().map(BoundaryRow::rounded).collect()
-                    }
-                    None => Evidence::shares_of(ends),
-                };
-                found.push((symbols.clone(), shares, ends.clone()));
+                let (shares, ends) = of_sentence(place);
+                found.push((symbols.clone(), shares, ends));
             }
             Ok(())
         })?;
@@ -71,7 +64,7 @@ impl Sentences {
             None => crf.read(&evidence(found)),
         };
         let readings = self.0.iter().map(reading).collect();
-        Learned { found: self, readings }
+        Learned { found: self, crf, readings }
     }
 }
 

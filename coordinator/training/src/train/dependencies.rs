@@ -242,6 +242,7 @@ impl ToFind {
             segments: Vec::new(),
             decoders: decoders.to_vec(),
             trees: true,
+            spans: false,
             open: true,
         };
         let shards = self.shards.iter().map(|shard| Stored::in_memory(Named::new(shard.shard.clone())));

@@ -9,7 +9,7 @@ use grammaton::models::Model;
 use grammaton::models::crf::Evidence;
 
 use super::posterior::Probabilities;
-use crate::boundary::{Boundary, BoundaryRow};
+use crate::boundary;
 use crate::lexicon::{Entry, Lexicon, Segment};
 use crate::model;
 use crate::outcome::Lines;
@@ -20,22 +20,21 @@ pub struct Found<'a> {
     labels: Vec<&'a str>,
     unit: Unit,
     lexicon: Lexicon,
-    /// The table of boundaries, if their probabilities are known.
-    boundaries: Option<Lines>,
+    /// The table of boundaries.
+    boundaries: Lines,
 }
 
 impl<'a> Found<'a> {
-    /// None yet, in lines of this unit; `header` has the columns of the table of boundaries, if their probabilities are known. The file that a long table needs is
-    /// made in `folder`.
+    /// None yet, in lines of this unit; `header` has the columns of the table of boundaries. The file that a long table needs is made in `folder`.
     pub fn new(
         labels: Vec<&'a str>,
         unit: Unit,
         has_gold: bool,
-        header: Option<&'static str>,
+        header: &'static str,
         folder: &Path,
     ) -> Result<Found<'a>> {
-        let mut boundaries = header.map(|_| Lines::new_in(folder));
-        boundaries.iter_mut().zip(header).try_for_each(|(table, header)| table.push(header))?;
+        let mut boundaries = Lines::new_in(folder);
+        boundaries.push(header)?;
         Ok(Found { labels, unit, lexicon: Lexicon::new(unit.separators().1, has_gold), boundaries })
     }
 
@@ -59,17 +58,10 @@ impl<'a> Found<'a> {
         let segments = corpus.segments(at, ends);
         let tree = tree.map(Tree::parse).transpose()?;
         let constituents = tree.as_ref().map(|tree| tree.segments(|label| self.labels.contains(&label)));
-        if let (Some(table), Some(probabilities)) = (&mut self.boundaries, probabilities) {
-            for (&probability, position) in probabilities.boundaries.iter().zip(1..) {
-                let is_chosen = ends.binary_search(&position).is_ok();
-                let boundary = Boundary { line: corpus.lines[at], position, probability, is_chosen };
-                let row = evidence.map(|evidence| BoundaryRow {
-                    boundary,
-                    share: evidence.shares[position as usize - 1],
-                    is_found: evidence.ends.binary_search(&position).is_ok(),
-                });
-                table.push(&row.map_or_else(|| boundary.to_string(), |row| row.to_string()))?;
-            }
+        if let Some(probabilities) = probabilities {
+            let found = evidence.map(|evidence| (evidence.shares, evidence.ends));
+            let mut rows = boundary::rows(corpus.lines[at], &probabilities.boundaries, ends, found);
+            rows.try_for_each(|row| self.boundaries.push(&row))?;
         }
         let segment = |at: usize| Segment {
             text: &segments[at],
@@ -81,7 +73,7 @@ impl<'a> Found<'a> {
     }
 
     /// The lexicon, with the probabilities of strings by `model`, and the table of boundaries.
-    pub fn finish(self, model: &Model) -> (Vec<Entry>, Option<Lines>) {
+    pub fn finish(self, model: &Model) -> (Vec<Entry>, Lines) {
         let entries = self.lexicon.entries(model::segment_weights(model, self.unit));
         (entries, self.boundaries)
     }

@@ -59,6 +59,7 @@ impl HeldOutShards {
             segments: Vec::new(),
             decoders: Vec::new(),
             trees: false,
+            spans: false,
             open: true,
         };
         let (mut found, mut n_tokens) = (HeldOut::default(), 0);

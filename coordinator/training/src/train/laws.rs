@@ -361,6 +361,7 @@ fn a_key_is_refused_where_it_is_not_read() {
                 ("cascade", _) => "0",
                 ("noise", _) => "0.5",
                 ("keep_punctuation", _) => "true",
+                ("models", _) => "\"one\"",
                 ("tags", _) => "\"xpos\"",
                 ("mixture", _) => "[]",
                 ("shard_symbols", _) => "16",

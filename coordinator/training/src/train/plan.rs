@@ -172,8 +172,8 @@ impl Plan {
         self.shards[numbers].iter().map(|shard| shard.shard.clone()).collect()
     }
 
-    /// `model`, to find the best analyses of sentences by these decoders.
-    pub fn parser(&self, model: &Model, decoders: &[Decoder], trees: bool) -> Result<Parser> {
+    /// `model`, to find the best analyses of sentences by these decoders; with `trees`, and with the probabilities of segments (`spans`), if these are asked for.
+    pub fn parser(&self, model: &Model, decoders: &[Decoder], trees: bool, spans: bool) -> Result<Parser> {
         self.parser_with(
             model,
             Decode {
@@ -181,6 +181,7 @@ impl Plan {
                 segments: model.segments.clone(),
                 decoders: decoders.to_vec(),
                 trees,
+                spans,
                 open: false,
             },
         )
@@ -193,7 +194,7 @@ impl Plan {
             language.lexicon.value.space(&language.grammar.value).n_with_escapes() - weights.len();
         let weights = [weights, &vec![Wide::ZERO; n_escapes]].concat();
         let (segments, decoders) = (Vec::new(), Vec::new());
-        let with = Decode { weights, segments, decoders, trees: false, open: false };
+        let with = Decode { weights, segments, decoders, trees: false, spans: false, open: false };
         Ok(Parser { language, with: Named::new(with) })
     }
 

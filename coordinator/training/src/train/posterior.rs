@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+pub use grammaton::models::segments::Probabilities;
 use grammaton::models::tally::Tally;
 
 /// Samples of every sentence, by grammar.
@@ -16,15 +17,6 @@ struct Chains {
     n: usize,
     /// Samples of all of them, by sentence.
     tallies: Arc<Vec<Tally>>,
-}
-
-/// Probabilities in a sentence.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Probabilities {
-    /// That a segment ends after the first symbol, after the second, and so on; not after the last.
-    pub boundaries: Vec<f64>,
-    /// Of each segment of a segmentation.
-    pub segments: Vec<f64>,
 }
 
 impl Posterior {

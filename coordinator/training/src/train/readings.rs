@@ -14,9 +14,10 @@ use grammaton::grammar::tree::Tree;
 use grammaton::models::Model;
 use grammaton::models::crf::Evidence;
 use grammaton::models::decode::{Decode, Decoded, Decoder};
+use grammaton::models::segments::Segments;
 use grammaton::models::tally::Tally;
 use grammaton::models::vote::vote;
-use grammaton::saved::Corrections;
+use grammaton::saved::{Corrections, CrfBasis};
 
 use super::annotations::Sentences;
 use super::found::Found;
@@ -44,20 +45,50 @@ pub struct Ballots {
     segmentations: Vec<Vec<Vec<u32>>>,
     /// The samples of the chains whose models vote.
     posterior: Posterior,
+    /// Probabilities of segments by the models that read new text, by sentence: sums, and the number of models. Only if something is learned from them.
+    of_models: (Vec<Segments>, usize),
 }
 
 impl Ballots {
-    /// Adds the segmentation that `model` finds by MBR.
-    pub fn add(&mut self, input: &Input, plan: &Plan, fleet: &dyn Map, model: &Model) -> Result<()> {
+    /// Adds the segmentation that `model` finds by MBR; if something `is_learned_from` it, its probabilities as well.
+    pub fn add(
+        &mut self,
+        input: &Input,
+        plan: &Plan,
+        fleet: &dyn Map,
+        model: &Model,
+        is_learned_from: bool,
+    ) -> Result<()> {
         self.segmentations.resize(input.text.n_sentences, Vec::new());
-        let parser = plan.parser(model, &[Decoder::Mbr], false)?;
+        let parser = plan.parser(model, &[Decoder::Mbr], false, is_learned_from)?;
+        let (sums, n_models) = &mut self.of_models;
+        if is_learned_from {
+            sums.resize(input.text.n_sentences, Segments::default());
+            *n_models += 1;
+        }
         input.text.blocks(|sentences, shards, block| {
             let decoded = parser.parse(fleet, Stage::Decode, plan.shards(shards))?;
             for (at, decoded) in sentences.zip(block.by_sentence(&decoded)?) {
                 self.segmentations[at].extend(decoded.segmentations.first().cloned());
+                if is_learned_from {
+                    let n_symbols = decoded.segmentations.first().and_then(|ends| ends.last().copied());
+                    let n_symbols = n_symbols.unwrap_or_default();
+                    let spans = match decoded.log_z {
+                        f64::NEG_INFINITY => vec![(0, n_symbols, 1.0)],
+                        _ => decoded.spans.clone(),
+                    };
+                    sums[at].add(&Segments::new(n_symbols, spans));
+                }
             }
             Ok(())
         })
+    }
+
+    /// What the models that read new text find in a sentence: shares of its boundaries, and the ends of the segments that they vote for.
+    fn of_new_text(&self, sentence: usize) -> (Vec<f64>, Vec<u32>) {
+        let (sums, n_models) = &self.of_models;
+        let mean = sums[sentence].clone().over(*n_models);
+        (mean.boundaries(), mean.best())
     }
 
     /// Adds the samples of the chains of a point.
@@ -73,7 +104,7 @@ pub struct Readings {
     pub decodings: Vec<Decoding>,
     /// Distinct segments of the recommended decoder; `None` without segments, and unless they are kept.
     pub lexicon: Option<Vec<lexicon::Entry>>,
-    /// A table of the positions between symbols; `None` without samples and annotated sentences, and unless it is kept.
+    /// A table of the positions between symbols; `None` without segments, and unless it is kept.
     pub boundaries: Option<Lines>,
     /// How sure the boundaries are; `None` if their probabilities are unknown, and unless they are kept.
     pub certainty: Option<Certainty>,
@@ -90,7 +121,8 @@ pub struct Readings {
 }
 
 impl Readings {
-    /// By `model`, which is that of `point`; to be written down if it is `kept`. The models of its chains vote with the `ballots`.
+    /// By `model`, which is that of `point`. The models of its chains vote with the `ballots`. A result that is written down has the numbers of the chains of the point
+    /// whose models are `written` as well.
     pub fn of(
         job: &Job,
         input: &Input,
@@ -98,8 +130,9 @@ impl Readings {
         fleet: &dyn Map,
         (point, model): (&FinishedPoint, &Model),
         mut ballots: Ballots,
-        kept: bool,
+        written: Option<Vec<usize>>,
     ) -> Result<Readings> {
+        let kept = written.is_some();
         let (text, decoders) = (&input.text, &job.output.decoders);
         // Every sentence has a tree in every sample.
         let trees: Option<Vec<&str>> = point.tallies.iter().map(Tally::tree).collect();
@@ -107,28 +140,43 @@ impl Readings {
         let annotated = input.annotated.as_ref().filter(|_| !input.segments.is_empty());
         let mut votes = None;
         if of_samples.is_some() || annotated.is_some() {
-            for model in point.chains.iter().chain([model]) {
-                ballots.add(input, plan, fleet, model)?;
+            for (chain, other) in point.chains.iter().enumerate() {
+                let is_written = written.as_ref().is_some_and(|written| written.contains(&chain));
+                ballots.add(input, plan, fleet, other, annotated.is_some() && is_written)?;
             }
+            let is_learned_from = annotated.is_some() && (kept || of_samples.is_none());
+            ballots.add(input, plan, fleet, model, is_learned_from)?;
             ballots.add_samples(point);
             votes = Some(vote(&ballots.segmentations));
         }
         let posterior = of_samples.is_some().then_some(&ballots.posterior);
         let learned = match (annotated, &votes) {
             (Some(annotated), Some(votes)) => {
-                let sentences = Sentences::of(text, votes, posterior)?;
-                Some(sentences.learned(annotated))
+                let of_sentence = |place: usize| {
+                    let (shares, ends) = match posterior {
+                        Some(posterior) => {
+                            let ends = votes[place].clone();
+                            (posterior.probabilities(place, &ends).boundaries, ends)
+                        }
+                        None => ballots.of_new_text(place),
+                    };
+                    // As they are printed, so that a field can be learned from the table as well.
+                    (shares.into_iter().map(BoundaryRow::rounded).collect(), ends)
+                };
+                Some(Sentences::of(text, of_sentence)?.learned(annotated))
             }
             _ => None,
         };
-        // New sentences are read by the model that is written, alone.
-        let corrections = match annotated.filter(|_| kept) {
-            Some(annotated) => {
-                let by_model = ballots.segmentations.iter().map(|by| by.last().cloned().unwrap_or_default());
-                let sentences = Sentences::of(text, &by_model.collect::<Vec<_>>(), None)?;
-                Some(Corrections { symbols: text.symbols.clone(), crf: sentences.field(annotated) })
+        let corrections = match (annotated, &learned) {
+            (Some(annotated), Some(learned)) if kept => {
+                // New text has no samples.
+                let crf = match posterior {
+                    Some(_) => Sentences::of(text, |place| ballots.of_new_text(place))?.field(annotated),
+                    None => learned.crf.clone(),
+                };
+                Some(Corrections { symbols: text.symbols.clone(), crf, basis: CrfBasis::Vote })
             }
-            None => None,
+            _ => None,
         };
         let votes = votes.filter(|_| of_samples.is_some());
         let grammar = &plan.language()?.grammar.value;
@@ -148,13 +196,14 @@ impl Readings {
         let mut written = Written::new(&names, decoders, &job.output.dir)?;
         if kept && !labels.is_empty() {
             let header = match &learned {
-                Some(_) => Some(BoundaryRow::HEADER),
-                None => posterior.map(|_| Boundary::HEADER),
+                Some(_) => BoundaryRow::HEADER,
+                None => Boundary::HEADER,
             };
             let found = Found::new(labels.clone(), unit, text.has_gold, header, &job.output.dir)?;
             written.found = Some(found);
         }
-        let parser = plan.parser(model, decoders, kept)?;
+        let is_exact = kept && of_samples.is_none() && !labels.is_empty();
+        let parser = plan.parser(model, decoders, kept, is_exact)?;
         // As with any text that was not trained on, sentences may need strings that are not on the sticks.
         let of_held_out = plan.parser_with(
             model,
@@ -163,6 +212,7 @@ impl Readings {
                 segments: model.segments.clone(),
                 decoders: decoders.to_vec(),
                 trees: true,
+                spans: false,
                 open: true,
             },
         )?;
@@ -213,7 +263,13 @@ impl Readings {
                     let ends = &found[written.recommended].ends;
                     let probabilities = match &learned {
                         Some(learned) => Some(learned.probabilities(place)),
-                        None => posterior.map(|posterior| posterior.probabilities(place, ends)),
+                        None => Some(match posterior {
+                            Some(posterior) => posterior.probabilities(place, ends),
+                            None => {
+                                let n_symbols = ends.last().copied().unwrap_or_default();
+                                Segments::new(n_symbols, decoded.spans.clone()).probabilities(ends)
+                            }
+                        }),
                     };
                     if let Some(probabilities) = &probabilities {
                         certainty.add(&probabilities.boundaries, &ballots.segmentations[place]);
@@ -258,7 +314,7 @@ impl Readings {
             writer.join().unwrap_or_else(|panic| resume_unwind(panic)).and(all)
         })?;
         let found = written.found.take().map(|found| found.finish(model));
-        let (lexicon, boundaries) = found.map_or((None, None), |(entries, table)| (Some(entries), table));
+        let (lexicon, boundaries) = found.unzip();
         let decodings = if kept { written.finish(text.n_lines)? } else { Vec::new() };
         let is_scored = text.has_gold && !input.segments.is_empty();
         let scored = names.iter().zip(&scorers).filter(|_| is_scored);

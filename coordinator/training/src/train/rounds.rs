@@ -88,6 +88,13 @@ pub struct FinishedPoint {
     pub tallies: Arc<Vec<Tally>>,
 }
 
+impl FinishedPoint {
+    /// The models of all its chains: the others', then its own.
+    pub fn models(&self) -> impl Iterator<Item = &Model> {
+        self.chains.iter().chain(self.model.of_grammar())
+    }
+}
+
 /// A run whose round is over.
 struct Ended {
     run: usize,
@@ -416,7 +423,7 @@ impl<'a> Training<'a> {
     /// Scores of the corpus as Viterbi reads it, and some sentences to be shown.
     fn viterbi(&self, of: &Prepared<'_>, model: &Model, shown: &mut Vec<Sample>) -> Result<Scores> {
         let mut scorer = Scorer::default();
-        let parser = of.plan.parser(model, &[Decoder::Viterbi], false)?;
+        let parser = of.plan.parser(model, &[Decoder::Viterbi], false, false)?;
         of.input().text.blocks(|_, shards, block| {
             let decoded = parser.parse(self.fleet, Stage::Decode, of.plan.shards(shards))?;
             let gold = block.corpus.gold.iter().flatten();

@@ -123,6 +123,7 @@ fn segmented(
         segments: model.segments.clone(),
         decoders: decoders.clone(),
         trees: false,
+        spans: false,
         open: true,
     };
     let parser = plan.parser_with(model, with)?;

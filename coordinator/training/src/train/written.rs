@@ -261,6 +261,7 @@ fn log_likelihood(inputs: &Inputs, model: &models::Model) -> f64 {
         segments: Vec::new(),
         decoders: Vec::new(),
         trees: false,
+        spans: false,
         open: false,
     };
     let of_shard = |shard: &Stored<Shard>| {

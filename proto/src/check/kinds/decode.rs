@@ -2,11 +2,12 @@
 
 use grammaton::grammar::Grammar;
 use grammaton::models::decode::{Decode, Decoded, Decoder};
+use grammaton::models::segments::Span;
 
 use crate::check::items::{Items, sentences};
-use crate::check::sizes::{ENVELOPE, item_lengths, segmentation, sum, tree};
+use crate::check::sizes::{DOUBLE, ENVELOPE, VARINT, item_lengths, segmentation, sum, tree};
 use crate::check::values::{self, Trees, nonterminals, whole};
-use crate::check::{self, Invalid, finite, numbers, same_length};
+use crate::check::{self, Invalid, ascending, finite, in_range, numbers, same_length};
 
 pub fn check(task: &Items<'_>, decode: &Decode) -> Result<(), Invalid> {
     let (grammar, lexicon) = (task.grammar, task.lexicon);
@@ -32,6 +33,9 @@ pub fn check_answer(task: &Items<'_>, with: &Decode, decoded: &[Decoded]) -> Res
         same_length("decoded.segmentations", decoded.segmentations.len(), decoders.len())?;
         same_length("decoded.trees", decoded.trees.len(), n_trees)?;
         whole("decoded.segmentations", &decoded.segmentations, sentence.tokens.len())?;
+        let has_spans = with.spans && decoded.log_z > f64::NEG_INFINITY;
+        spans(if has_spans { &decoded.spans } else { &[] }, sentence.tokens.len())?;
+        same_length("decoded.spans", if has_spans { 0 } else { decoded.spans.len() }, 0)?;
         let with_trees =
             decoders.iter().zip(&decoded.segmentations).filter(|(decoder, _)| with_tree(decoder));
         for (text, (decoder, ends)) in decoded.trees.iter().zip(with_trees) {
@@ -49,13 +53,39 @@ pub fn check_answer(task: &Items<'_>, with: &Decode, decoded: &[Decoded]) -> Res
     Ok(())
 }
 
+/// Checks that spans lie within a sentence, and that each symbol is on one segment at most.
+fn spans(spans: &[Span], length: usize) -> Result<(), Invalid> {
+    ascending("decoded.spans", spans.iter().map(|&(start, end, _)| (start, end)))?;
+    let mut on_symbol = vec![0.0; length + 1];
+    for &(start, end, probability) in spans {
+        in_range("decoded.spans", [start], 0..length as u64)?;
+        in_range("decoded.spans", [end], u64::from(start) + 1..length as u64 + 1)?;
+        numbers("decoded.spans", &[probability], PROBABILITY, |number| number > 0.0 && number < MOST)?;
+        on_symbol[start as usize] += probability;
+        on_symbol[end as usize] -= probability;
+    }
+    let mut sum = 0.0;
+    on_symbol.iter_mut().for_each(|change| {
+        sum += *change;
+        *change = sum;
+    });
+    numbers("decoded.spans", &on_symbol, PROBABILITY, |number| number < MOST)
+}
+
+const PROBABILITY: &str = "that is a probability";
+/// The highest probability, with the rounding of sums.
+const MOST: f64 = 1.0 + 1e-6;
+
 pub fn largest_answer(task: &Items<'_>, decode: &Decode) -> u64 {
     sum(item_lengths(task).map(|length| decoded_sentence(task.grammar, decode, length)))
 }
 
-/// Upper bound on the bytes of a decoded sentence: one segmentation and one tree per decoder.
+/// Upper bound on the bytes of a decoded sentence: one segmentation and one tree per decoder, and all spans.
 fn decoded_sentence(grammar: &Grammar, decode: &Decode, length: u64) -> u64 {
     let n_decoders = decode.decoders.len() as u64;
     let tree = if decode.trees { tree(grammar, length) } else { 0 };
-    n_decoders.saturating_mul(segmentation(length).saturating_add(tree)).saturating_add(ENVELOPE)
+    let n_spans = if decode.spans { length.saturating_mul(length + 1) / 2 } else { 0 };
+    let spans = n_spans.saturating_mul(2 * VARINT + DOUBLE);
+    let of_decoders = n_decoders.saturating_mul(segmentation(length).saturating_add(tree));
+    of_decoders.saturating_add(spans).saturating_add(ENVELOPE)
 }

@@ -22,7 +22,7 @@ pub fn run(context: &Context<'_>, with: &Decode) -> Result<Vec<Decoded>, Compute
 
 /// Bytes of an answer on the heap.
 pub fn size(decoded: &[Decoded]) -> usize {
-    rows(decoded, |Decoded { segmentations, trees, .. }| {
-        rows(segmentations, |ends| flat(ends)) + rows(trees, String::len)
+    rows(decoded, |Decoded { segmentations, trees, spans, .. }| {
+        rows(segmentations, |ends| flat(ends)) + rows(trees, String::len) + flat(spans)
     })
 }

@@ -106,6 +106,7 @@ fn adaptor_grammar(n: usize) -> Vec<Case> {
         segments: vec![word],
         decoders: vec![Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree],
         trees: true,
+        spans: true,
         open: true,
     };
     cases.push(case("decode", Some(&full), &shard, Work::Decode(Named::new(decode))));
@@ -169,6 +170,7 @@ fn dependencies(n: usize) -> Vec<Case> {
         segments: Vec::new(),
         decoders: vec![Decoder::MbrArcs],
         trees: true,
+        spans: true,
         open: false,
     };
     vec![

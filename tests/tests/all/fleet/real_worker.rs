@@ -17,6 +17,7 @@ fn the_real_worker_answers_as_the_engine_does() {
         segments: vec![SymbolId(1)],
         decoders: vec![Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree],
         trees: true,
+        spans: false,
         open: false,
     });
     let all = |work: &dyn Fn(usize) -> Work| {

@@ -19,7 +19,7 @@ pub fn run(args: &Args, model: &Model) -> Result<Answer> {
     let decoder = match args.decoder.unwrap_or(DecoderName::Viterbi) {
         DecoderName::Viterbi => Decoder::Viterbi,
         DecoderName::MaxRule => Decoder::MaxRule,
-        DecoderName::Mbr | DecoderName::MbrTree | DecoderName::MbrArcs | DecoderName::Crf => {
+        _ => {
             bail!("a model of trees needs --decoder viterbi or --decoder max-rule")
         }
     };

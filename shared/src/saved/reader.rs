@@ -1,0 +1,251 @@
+//! New text as a model file reads it: by its first model, by the vote of all its models, or by the vote as annotated lines correct it.
+//!
+//! In: a model file and the sentences of a corpus. Out: of each sentence its segments and log-probability, perhaps its tree, and the probabilities of its boundaries. A
+//! sentence is read by itself, so that a text can be read part by part, and an answer does not depend on the number of threads.
+//!
+//! The vote: the mean of the models' exact probabilities of segments, and the segmentation with the highest sum of these means. A model without an analysis of a
+//! sentence has no vote in it.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+use rustc_hash::FxHashMap;
+
+use super::{Corrections, CrfBasis, Model};
+use crate::data::Sentence;
+use crate::data::corpus::{Corpus, UnknownSymbol};
+use crate::decoding::{CHUNK, Decoding};
+use crate::models::Trained;
+use crate::models::crf::Evidence;
+use crate::models::decode::{Decoded, Decoder};
+use crate::models::segments::{Probabilities, Segments};
+use crate::work::engine::ComputeError;
+
+/// How sentences are read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Criterion {
+    /// By the first model.
+    First(Decoder),
+    /// By the vote of all models.
+    Vote,
+    /// By what was learned from annotated sentences.
+    Crf,
+}
+
+impl Criterion {
+    /// The one by default for segmentations: what was learned from annotated sentences, else a vote, else the most probable tree.
+    pub fn of(model: &Model) -> Criterion {
+        if model.corrections.is_some() {
+            Criterion::Crf
+        } else if model.others.is_empty() {
+            Criterion::First(Decoder::Viterbi)
+        } else {
+            Criterion::Vote
+        }
+    }
+}
+
+/// What is asked for beside segmentations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Asked {
+    /// Trees, of a criterion that gives them.
+    pub trees: bool,
+    /// Probabilities of boundaries.
+    pub probabilities: bool,
+    /// Only strings that were learned, as in training.
+    pub closed: bool,
+}
+
+/// A sentence as it is read.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Reading {
+    /// Ends of its segments: ascending, the last one the sentence's length.
+    pub ends: Vec<u32>,
+    /// Its bracketed tree.
+    pub tree: Option<String>,
+    /// Log-probability; of several models that of their mixture in equal parts.
+    pub log_probability: f64,
+    /// Probabilities of boundaries and of the segments, if they are asked for.
+    pub probabilities: Option<Probabilities>,
+    /// What the models found before annotated sentences corrected it: shares of the boundaries, ends of the segments.
+    pub found: Option<(Vec<f64>, Vec<u32>)>,
+}
+
+/// Why a sentence is not read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unread {
+    /// No model has all its symbols.
+    UnknownSymbol,
+    /// No model derives it.
+    NoAnalysis,
+}
+
+/// The sentences of a corpus as terminals of each model's grammar.
+pub struct Tokens {
+    /// By model and sentence; `None` with an unknown symbol.
+    by_model: Vec<Vec<Option<Sentence>>>,
+    /// Of each sentence that no model can read, the first unknown symbol.
+    pub unknown: Vec<UnknownSymbol>,
+}
+
+/// The models of a file, prepared to read.
+pub struct ModelReader {
+    /// The first one alone, or all that vote.
+    models: Vec<Decoding>,
+    criterion: Criterion,
+    asked: Asked,
+    corrections: Option<Corrections>,
+}
+
+impl ModelReader {
+    /// Prepares a model file of segments. `None` of a treebank, and for [`Criterion::Crf`] without annotated sentences.
+    pub fn new(saved: &Model, criterion: Criterion, asked: Asked) -> Option<ModelReader> {
+        let Trained::Grammar(first) = &saved.model else { return None };
+        let corrections = saved.corrections.clone().filter(|_| criterion == Criterion::Crf);
+        let Asked { trees, probabilities, closed } = asked;
+        let models = match (criterion, &corrections) {
+            (Criterion::First(decoder), _) => {
+                vec![Decoding::of(first.clone(), vec![decoder], trees, probabilities, closed)]
+            }
+            (Criterion::Crf, None) => return None,
+            (Criterion::Crf, Some(Corrections { basis: CrfBasis::Segmentation, .. })) => {
+                vec![Decoding::of(first.clone(), vec![Decoder::Mbr], false, false, closed)]
+            }
+            (Criterion::Crf | Criterion::Vote, _) => {
+                let all = [first].into_iter().chain(&saved.others);
+                all.map(|model| Decoding::of(model.clone(), Vec::new(), false, true, closed)).collect()
+            }
+        };
+        Some(ModelReader { models, criterion, asked, corrections })
+    }
+
+    /// The sentences of a corpus as terminals.
+    pub fn tokens(&self, corpus: &Corpus) -> Tokens {
+        let mut unknown: Vec<Vec<Option<UnknownSymbol>>> = Vec::new();
+        let mut by_model = Vec::with_capacity(self.models.len());
+        for model in &self.models {
+            let mut of_model = Vec::new();
+            let known = corpus.each_tokens_for(model.grammar()).map(|tokens| match tokens {
+                Ok(tokens) => {
+                    of_model.push(None);
+                    Some(Sentence::new(tokens, 1))
+                }
+                Err(symbol) => {
+                    of_model.push(Some(symbol));
+                    None
+                }
+            });
+            by_model.push(known.collect::<Vec<_>>());
+            unknown.push(of_model);
+        }
+        let of_none = |at: &usize| by_model.iter().all(|of_model| of_model[*at].is_none());
+        let first = unknown.into_iter().next().unwrap_or_default();
+        let unknown = first.into_iter().enumerate().filter(|(at, _)| of_none(at));
+        let unknown = unknown.filter_map(|(_, symbol)| symbol).collect();
+        Tokens { by_model, unknown }
+    }
+
+    /// Reads neighbouring sentences of a corpus, on the threads of the caller's pool.
+    ///
+    /// # Errors
+    /// If a sentence has too many derivations.
+    pub fn read(
+        &self,
+        corpus: &Corpus,
+        tokens: &Tokens,
+        sentences: Range<usize>,
+    ) -> Result<Vec<Result<Reading, Unread>>, ComputeError> {
+        let numbers = self.corrections.as_ref().map(|corrections| numbers(corrections, corpus));
+        let starts: Vec<usize> = sentences.clone().step_by(CHUNK).collect();
+        let chunk = |start: &usize| {
+            self.chunk(corpus, tokens, *start..sentences.end.min(start + CHUNK), numbers.as_deref())
+        };
+        let chunks: Vec<_> = starts.par_iter().map(chunk).collect::<Result<_, _>>()?;
+        Ok(chunks.into_iter().flatten().collect())
+    }
+
+    fn chunk(
+        &self,
+        corpus: &Corpus,
+        tokens: &Tokens,
+        sentences: Range<usize>,
+        numbers: Option<&[u32]>,
+    ) -> Result<Vec<Result<Reading, Unread>>, ComputeError> {
+        let by_model = self.models.iter().zip(&tokens.by_model);
+        let by_model = by_model.map(|(model, tokens)| model.chunk(&tokens[sentences.clone()]));
+        let mut by_model: Vec<_> =
+            by_model.map(|found| Ok(found?.into_iter())).collect::<Result<_, ComputeError>>()?;
+        let mut next = |at: usize| {
+            let found: Vec<Decoded> =
+                by_model.iter_mut().filter_map(|found| found.next().flatten()).collect();
+            let symbols = &corpus.sentences[at];
+            if found.is_empty() {
+                let is_known = tokens.by_model.iter().any(|tokens| tokens[at].is_some());
+                return Err(if is_known { Unread::NoAnalysis } else { Unread::UnknownSymbol });
+            }
+            let mut reading = self.reading(found, symbols.len() as u32);
+            if let (Some(Corrections { crf, .. }), Some(numbers)) = (&self.corrections, numbers) {
+                let symbols: Vec<u32> = symbols.iter().map(|&symbol| numbers[symbol as usize]).collect();
+                let shares = match reading.probabilities.take() {
+                    Some(probabilities) => probabilities.boundaries,
+                    None => Evidence::shares_of(&reading.ends),
+                };
+                let corrected =
+                    crf.read(&Evidence { symbols: &symbols, shares: &shares, ends: &reading.ends });
+                let found = std::mem::replace(&mut reading.ends, corrected.ends);
+                let (boundaries, segments) = (corrected.probabilities, corrected.segments);
+                let is_asked = self.asked.probabilities;
+                reading.found = is_asked.then_some((shares, found));
+                reading.probabilities = is_asked.then_some(Probabilities { boundaries, segments });
+            }
+            Ok(reading)
+        };
+        Ok(sentences.map(&mut next).collect())
+    }
+
+    /// What the models say of a sentence of so many symbols, of which they have analyses.
+    fn reading(&self, found: Vec<Decoded>, n_symbols: u32) -> Reading {
+        let logs: Vec<f64> = found.iter().map(|decoded| decoded.log_z).collect();
+        let log_probability = mixture(&logs, self.models.len());
+        let mut found = found.into_iter();
+        let is_first = match (self.criterion, &self.corrections) {
+            (Criterion::First(_), _) => true,
+            (_, corrections) => {
+                corrections.as_ref().is_some_and(|corrections| corrections.basis == CrfBasis::Segmentation)
+            }
+        };
+        if is_first {
+            let Decoded { segmentations, trees, spans, .. } = found.next().expect("the caller has looked");
+            let ends = segmentations.into_iter().next().unwrap_or_else(|| vec![n_symbols]);
+            let is_asked = self.asked.probabilities && self.corrections.is_none();
+            let probabilities = is_asked.then(|| Segments::new(n_symbols, spans).probabilities(&ends));
+            let tree = trees.into_iter().next();
+            return Reading { ends, tree, log_probability, probabilities, found: None };
+        }
+        let all: Vec<Segments> = found.map(|decoded| Segments::new(n_symbols, decoded.spans)).collect();
+        let mean = Segments::mean(&all);
+        let ends = mean.best();
+        let is_asked = self.asked.probabilities || self.corrections.is_some();
+        let probabilities = is_asked.then(|| mean.probabilities(&ends));
+        Reading { ends, tree: None, log_probability, probabilities, found: None }
+    }
+}
+
+/// The logarithm of the mean probability by `n` models, of which these have one above 0.
+fn mixture(logs: &[f64], n: usize) -> f64 {
+    let highest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    match logs {
+        [log] if n == 1 => *log,
+        _ => {
+            let sum: f64 = logs.iter().map(|log| libm::exp(log - highest)).sum();
+            highest + libm::log(sum / n as f64)
+        }
+    }
+}
+
+/// The number of each symbol of a corpus among those of the field; one beyond them of a symbol that it does not know.
+fn numbers(Corrections { symbols, .. }: &Corrections, corpus: &Corpus) -> Vec<u32> {
+    let known: FxHashMap<&str, u32> = symbols.iter().map(String::as_str).zip(0..).collect();
+    let number = |name: &String| known.get(name.as_str()).copied().unwrap_or(symbols.len() as u32);
+    corpus.symbols.iter().map(number).collect()
+}

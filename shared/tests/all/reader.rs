@@ -1,0 +1,147 @@
+//! New text as a model file reads it: by its first model, and by the vote of all.
+
+use grammaton::models::Trained;
+use grammaton::models::decode::Decoder;
+use grammaton::models::segments::{Probabilities, Segments};
+use grammaton::saved::reader::{Asked, Criterion, ModelReader, Reading, Unread};
+use grammaton::{Corpus, Fit, Grammar, Method, Model};
+
+use crate::support::{assert_all_close, assert_close};
+
+/// A model of words of these letters.
+fn trained(letters: &str, text: &str) -> Model {
+    let letters = letters.chars().map(|letter| format!("1 1 Letter --> {letter}\n")).collect::<String>();
+    let rules = "1 1 S --> Word\n1 1 S --> Word S\nWord --> Letters\n1 1 Letters --> Letter\n1 1 Letters --> Letter Letters\n";
+    let grammar: Grammar = format!("{rules}{letters}").parse().unwrap();
+    Fit::new(&grammar, Method::vb()).run(&Corpus::of_tokens(text).unwrap()).unwrap()
+}
+
+/// A file of several models.
+fn file(models: &[Model]) -> Model {
+    let others = models[1..].iter().map(|model| model.model.of_grammar().unwrap().clone()).collect();
+    Model { others, ..models[0].clone() }
+}
+
+/// Three models, of which the last one lacks a letter.
+fn models() -> [Model; 3] {
+    [
+        trained("abc", "a b a b c\na b c a b\nc a b\n"),
+        trained("abc", "b c a\nb c b c a a\na b c\na a\n"),
+        trained("ab", "a b b a\nb a a b\na b\n"),
+    ]
+}
+
+const TEXT: &str = "a b c a b\nc c b\na b b a\na\nc a b a b c a\nb a b a\n";
+
+fn read(model: &Model, criterion: Criterion, text: &str, closed: bool) -> Vec<Result<Reading, Unread>> {
+    let corpus = Corpus::of_tokens(text).unwrap();
+    let asked = Asked { probabilities: true, closed, trees: false };
+    let reader = ModelReader::new(model, criterion, asked).unwrap();
+    reader.read(&corpus, &reader.tokens(&corpus), 0..corpus.sentences.len()).unwrap()
+}
+
+#[test]
+fn the_vote_of_one_model_is_its_mbr() {
+    for model in models() {
+        for closed in [false, true] {
+            let [vote, mbr] = [Criterion::Vote, Criterion::First(Decoder::Mbr)]
+                .map(|criterion| read(&model, criterion, TEXT, closed));
+            assert_eq!(vote, mbr);
+        }
+    }
+}
+
+/// Law: probabilities are means over the models that have an analysis, the segmentation is the best by them, and the sentence has the probability of the mixture.
+#[test]
+fn votes_are_means_of_the_models_and_a_model_without_an_analysis_has_none() {
+    let models = models();
+    let votes = read(&file(&models), Criterion::Vote, TEXT, false);
+    let alone = models.each_ref().map(|model| read(model, Criterion::First(Decoder::Mbr), TEXT, false));
+    let mut n_new = 0;
+    for (at, vote) in votes.iter().enumerate() {
+        let vote = vote.as_ref().unwrap();
+        let found: Vec<&Reading> = alone.iter().filter_map(|readings| readings[at].as_ref().ok()).collect();
+        assert_eq!(found.len(), if TEXT.lines().nth(at).unwrap().contains('c') { 2 } else { 3 });
+        let Probabilities { boundaries, segments } = vote.probabilities.as_ref().unwrap();
+        let n = found.len() as f64;
+        let mean: Vec<f64> = (0..boundaries.len())
+            .map(|at| {
+                found.iter().map(|it| it.probabilities.as_ref().unwrap().boundaries[at]).sum::<f64>() / n
+            })
+            .collect();
+        assert_all_close(boundaries, &mean, 1e-7, "boundaries");
+        assert!(segments.iter().all(|share| (0.0..=1.0).contains(share)));
+        let mixture: f64 = found.iter().map(|it| it.log_probability.exp()).sum::<f64>() / 3.0;
+        assert_close(vote.log_probability, mixture.ln(), 1e-12, "mixture");
+        n_new += usize::from(found.iter().any(|it| it.ends != vote.ends));
+    }
+    assert!(n_new > 0, "some model is outvoted");
+}
+
+#[test]
+fn answers_depend_neither_on_threads_nor_on_the_parts_of_a_text() {
+    let model = file(&models());
+    let text: String = (0..700).map(|at| TEXT.lines().nth(at * 7 % 6).unwrap().to_owned() + "\n").collect();
+    let in_pool = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| read(&model, Criterion::Vote, &text, false))
+    };
+    let all = in_pool(1);
+    assert_eq!(all, in_pool(3));
+    let by_line: Vec<_> =
+        text.lines().take(20).flat_map(|line| read(&model, Criterion::Vote, line, false)).collect();
+    assert_eq!(all[..20], by_line);
+}
+
+#[test]
+fn sentences_that_no_model_can_read_are_named() {
+    let models = models();
+    let corpus = Corpus::of_tokens("a b\na d\nc\n").unwrap();
+    let reader = ModelReader::new(&file(&models), Criterion::Vote, Asked::default()).unwrap();
+    let tokens = reader.tokens(&corpus);
+    assert_eq!(
+        tokens.unknown.iter().map(|symbol| (symbol.line, &*symbol.symbol)).collect::<Vec<_>>(),
+        [(2, "d")]
+    );
+    let read = reader.read(&corpus, &tokens, 0..3).unwrap();
+    assert_eq!(read[1], Err(Unread::UnknownSymbol));
+    assert!(read[0].as_ref().is_ok_and(|reading| reading.probabilities.is_none()) && read[2].is_ok());
+    // A closed model has an analysis only of its words.
+    let closed = ModelReader::new(&models[0], Criterion::Vote, Asked { closed: true, ..Asked::default() });
+    let closed = closed.unwrap();
+    let corpus = Corpus::of_tokens("c c c c\n").unwrap();
+    let read = closed.read(&corpus, &closed.tokens(&corpus), 0..1).unwrap();
+    assert!(read[0].is_ok() || read[0] == Err(Unread::NoAnalysis));
+    assert!(
+        ModelReader::new(&models[0], Criterion::Crf, Asked::default()).is_none(),
+        "it has learned nothing"
+    );
+}
+
+#[test]
+fn files_keep_all_models_and_the_default_reads_by_all() {
+    let models = models();
+    let [one, all] = [&models[..1], &models].map(file);
+    assert_eq!(Criterion::of(&one), Criterion::First(Decoder::Viterbi));
+    assert_eq!(Criterion::of(&all), Criterion::Vote);
+    let read_back = Model::from_bytes(&all.to_bytes(), "model.bin".as_ref()).unwrap();
+    assert_eq!(read_back, all);
+    let Trained::Grammar(first) = &all.model else { panic!("a model of a grammar") };
+    assert_eq!(Some(first), one.model.of_grammar());
+    // One that does not hold together is refused.
+    let mut broken = all;
+    broken.others[1].segments.push(grammaton::grammar::SymbolId(99));
+    let refusal = Model::from_bytes(&broken.to_bytes(), "model.bin".as_ref()).unwrap_err().to_string();
+    assert!(refusal.contains("segments are not nonterminals"), "{refusal}");
+}
+
+#[test]
+fn best_segmentations_of_means_are_those_of_the_models_if_they_agree() {
+    let model = &models()[0];
+    let twice = file(&[model.clone(), model.clone()]);
+    let [alone, twice] = [model, &twice].map(|model| read(model, Criterion::Vote, TEXT, false));
+    for (alone, twice) in alone.iter().zip(&twice) {
+        assert_eq!(alone.as_ref().unwrap().ends, twice.as_ref().unwrap().ends);
+    }
+    assert_eq!(Segments::mean(&[]).best(), [0u32; 0]);
+}
