@@ -294,7 +294,7 @@ impl Analyser {
             Err(error) => return Err(error.into()),
         };
         let n = corpus.sentences.len();
-        let read = self.pool.install(|| reader.read(&corpus, &reader.tokens(&corpus), 0..n))?;
+        let read = self.pool.install(|| reader.read(&corpus, 0..n))?;
         for (at, reading) in read.into_iter().enumerate() {
             let line =
                 found.get_mut(corpus.lines[at] as usize - 1).context("internal error: a line too many")?;

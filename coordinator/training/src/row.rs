@@ -38,7 +38,7 @@ pub enum Status {
 impl From<Unread> for Status {
     fn from(unread: Unread) -> Status {
         match unread {
-            Unread::UnknownSymbol => Status::UnknownSymbol,
+            Unread::UnknownSymbol(_) => Status::UnknownSymbol,
             Unread::NoAnalysis => Status::NoAnalysis,
         }
     }

@@ -19,6 +19,8 @@ pub mod read;
 
 pub mod sniff;
 
+use std::ops::Range;
+
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -248,6 +250,16 @@ impl Corpus {
         &self,
         grammar: &Grammar,
     ) -> impl Iterator<Item = Result<Vec<SymbolId>, UnknownSymbol>> {
+        self.each_tokens_in(0..self.sentences.len(), grammar)
+    }
+
+    #[doc(hidden)]
+    /// The same of neighbouring sentences.
+    pub fn each_tokens_in(
+        &self,
+        sentences: Range<usize>,
+        grammar: &Grammar,
+    ) -> impl Iterator<Item = Result<Vec<SymbolId>, UnknownSymbol>> {
         let ids: FxHashMap<&str, SymbolId> =
             grammar.symbols.iter().zip(0..).map(|(name, id)| (name.as_str(), SymbolId(id))).collect();
         let known: Vec<Option<SymbolId>> =
@@ -269,7 +281,8 @@ impl Corpus {
                 },
             }),
         };
-        let sentences = self.sentences.iter().enumerate();
+        let sentences =
+            self.sentences[sentences.clone()].iter().zip(sentences).map(|(sentence, at)| (at, sentence));
         sentences.map(move |(at, sentence)| sentence.iter().map(|&symbol| terminal(at, symbol)).collect())
     }
 

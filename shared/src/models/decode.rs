@@ -33,9 +33,9 @@
 //! let decoded = decode(&prepared, &with, &[&tokens])?.remove(0);
 //! assert_eq!(decoded.segmentations, [[2, 3]]);
 //! assert_eq!(decoded.trees, ["(S (W a b) (S (W a)))"]);
-//! // Two thirds of the probability is that of this tree; the other one has three words.
+//! // This tree has 16 of 17 parts of the probability; the other one has three words.
 //! assert_eq!(decoded.spans.iter().map(|&(start, end, _)| (start, end)).collect::<Vec<_>>(), [(0, 1), (0, 2), (1, 2), (2, 3)]);
-//! assert!((decoded.spans[1].2 - 2.0 / 3.0).abs() < 1e-12);
+//! assert!((decoded.spans[1].2 - 16.0 / 17.0).abs() < 1e-12);
 //! # Ok::<(), grammaton::forest::TooAmbiguous>(())
 //! ```
 

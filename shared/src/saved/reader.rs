@@ -15,6 +15,7 @@ use super::{Corrections, CrfBasis, Model};
 use crate::data::Sentence;
 use crate::data::corpus::{Corpus, UnknownSymbol};
 use crate::decoding::{CHUNK, Decoding};
+use crate::grammar::SymbolId;
 use crate::models::Trained;
 use crate::models::crf::Evidence;
 use crate::models::decode::{Decoded, Decoder};
@@ -72,20 +73,22 @@ pub struct Reading {
 }
 
 /// Why a sentence is not read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum Unread {
-    /// No model has all its symbols.
-    UnknownSymbol,
+    /// No model has all its symbols; the first one that the first model lacks.
+    UnknownSymbol(UnknownSymbol),
     /// No model derives it.
     NoAnalysis,
 }
 
-/// The sentences of a corpus as terminals of each model's grammar.
-pub struct Tokens {
-    /// By model and sentence; `None` with an unknown symbol.
-    by_model: Vec<Vec<Option<Sentence>>>,
-    /// Of each sentence that no model can read, the first unknown symbol.
-    pub unknown: Vec<UnknownSymbol>,
+impl Unread {
+    /// The unknown symbol, if there is one.
+    pub fn symbol(&self) -> Option<&UnknownSymbol> {
+        match self {
+            Unread::UnknownSymbol(symbol) => Some(symbol),
+            Unread::NoAnalysis => None,
+        }
+    }
 }
 
 /// The models of a file, prepared to read.
@@ -119,32 +122,6 @@ impl ModelReader {
         Some(ModelReader { models, criterion, asked, corrections })
     }
 
-    /// The sentences of a corpus as terminals.
-    pub fn tokens(&self, corpus: &Corpus) -> Tokens {
-        let mut unknown: Vec<Vec<Option<UnknownSymbol>>> = Vec::new();
-        let mut by_model = Vec::with_capacity(self.models.len());
-        for model in &self.models {
-            let mut of_model = Vec::new();
-            let known = corpus.each_tokens_for(model.grammar()).map(|tokens| match tokens {
-                Ok(tokens) => {
-                    of_model.push(None);
-                    Some(Sentence::new(tokens, 1))
-                }
-                Err(symbol) => {
-                    of_model.push(Some(symbol));
-                    None
-                }
-            });
-            by_model.push(known.collect::<Vec<_>>());
-            unknown.push(of_model);
-        }
-        let of_none = |at: &usize| by_model.iter().all(|of_model| of_model[*at].is_none());
-        let first = unknown.into_iter().next().unwrap_or_default();
-        let unknown = first.into_iter().enumerate().filter(|(at, _)| of_none(at));
-        let unknown = unknown.filter_map(|(_, symbol)| symbol).collect();
-        Tokens { by_model, unknown }
-    }
-
     /// Reads neighbouring sentences of a corpus, on the threads of the caller's pool.
     ///
     /// # Errors
@@ -152,14 +129,12 @@ impl ModelReader {
     pub fn read(
         &self,
         corpus: &Corpus,
-        tokens: &Tokens,
         sentences: Range<usize>,
     ) -> Result<Vec<Result<Reading, Unread>>, ComputeError> {
         let numbers = self.corrections.as_ref().map(|corrections| numbers(corrections, corpus));
         let starts: Vec<usize> = sentences.clone().step_by(CHUNK).collect();
-        let chunk = |start: &usize| {
-            self.chunk(corpus, tokens, *start..sentences.end.min(start + CHUNK), numbers.as_deref())
-        };
+        let chunk =
+            |start: &usize| self.chunk(corpus, *start..sentences.end.min(start + CHUNK), numbers.as_deref());
         let chunks: Vec<_> = starts.par_iter().map(chunk).collect::<Result<_, _>>()?;
         Ok(chunks.into_iter().flatten().collect())
     }
@@ -167,21 +142,33 @@ impl ModelReader {
     fn chunk(
         &self,
         corpus: &Corpus,
-        tokens: &Tokens,
         sentences: Range<usize>,
         numbers: Option<&[u32]>,
     ) -> Result<Vec<Result<Reading, Unread>>, ComputeError> {
-        let by_model = self.models.iter().zip(&tokens.by_model);
-        let by_model = by_model.map(|(model, tokens)| model.chunk(&tokens[sentences.clone()]));
-        let mut by_model: Vec<_> =
-            by_model.map(|found| Ok(found?.into_iter())).collect::<Result<_, ComputeError>>()?;
-        let mut next = |at: usize| {
+        let mut unknown: Vec<Option<UnknownSymbol>> = Vec::new();
+        let mut by_model = Vec::with_capacity(self.models.len());
+        let mut is_known = vec![false; sentences.len()];
+        for model in &self.models {
+            let tokens: Vec<Result<Vec<SymbolId>, UnknownSymbol>> =
+                corpus.each_tokens_in(sentences.clone(), model.grammar()).collect();
+            is_known.iter_mut().zip(&tokens).for_each(|(known, tokens)| *known |= tokens.is_ok());
+            let of_model = tokens.into_iter().map(|tokens| match tokens {
+                Ok(tokens) => (Some(Sentence::new(tokens, 1)), None),
+                Err(symbol) => (None, Some(symbol)),
+            });
+            let (of_model, symbols): (Vec<_>, Vec<_>) = of_model.unzip();
+            if unknown.is_empty() {
+                unknown = symbols;
+            }
+            by_model.push(model.chunk(&of_model)?.into_iter());
+        }
+        let mut next = |((at, symbol), is_known): ((usize, Option<UnknownSymbol>), bool)| {
             let found: Vec<Decoded> =
                 by_model.iter_mut().filter_map(|found| found.next().flatten()).collect();
             let symbols = &corpus.sentences[at];
             if found.is_empty() {
-                let is_known = tokens.by_model.iter().any(|tokens| tokens[at].is_some());
-                return Err(if is_known { Unread::NoAnalysis } else { Unread::UnknownSymbol });
+                let unknown = symbol.filter(|_| !is_known).map(Unread::UnknownSymbol);
+                return Err(unknown.unwrap_or(Unread::NoAnalysis));
             }
             let mut reading = self.reading(found, symbols.len() as u32);
             if let (Some(Corrections { crf, .. }), Some(numbers)) = (&self.corrections, numbers) {
@@ -200,7 +187,7 @@ impl ModelReader {
             }
             Ok(reading)
         };
-        Ok(sentences.map(&mut next).collect())
+        Ok(sentences.zip(unknown).zip(is_known).map(&mut next).collect())
     }
 
     /// What the models say of a sentence of so many symbols, of which they have analyses.

@@ -37,7 +37,7 @@ fn read(model: &Model, criterion: Criterion, text: &str, closed: bool) -> Vec<Re
     let corpus = Corpus::of_tokens(text).unwrap();
     let asked = Asked { probabilities: true, closed, trees: false };
     let reader = ModelReader::new(model, criterion, asked).unwrap();
-    reader.read(&corpus, &reader.tokens(&corpus), 0..corpus.sentences.len()).unwrap()
+    reader.read(&corpus, 0..corpus.sentences.len()).unwrap()
 }
 
 #[test]
@@ -98,19 +98,15 @@ fn sentences_that_no_model_can_read_are_named() {
     let models = models();
     let corpus = Corpus::of_tokens("a b\na d\nc\n").unwrap();
     let reader = ModelReader::new(&file(&models), Criterion::Vote, Asked::default()).unwrap();
-    let tokens = reader.tokens(&corpus);
-    assert_eq!(
-        tokens.unknown.iter().map(|symbol| (symbol.line, &*symbol.symbol)).collect::<Vec<_>>(),
-        [(2, "d")]
-    );
-    let read = reader.read(&corpus, &tokens, 0..3).unwrap();
-    assert_eq!(read[1], Err(Unread::UnknownSymbol));
+    let read = reader.read(&corpus, 0..3).unwrap();
+    let symbol = read[1].as_ref().unwrap_err().symbol().expect("it is unknown");
+    assert_eq!((symbol.line, &*symbol.symbol), (2, "d"));
     assert!(read[0].as_ref().is_ok_and(|reading| reading.probabilities.is_none()) && read[2].is_ok());
     // A closed model has an analysis only of its words.
     let closed = ModelReader::new(&models[0], Criterion::Vote, Asked { closed: true, ..Asked::default() });
     let closed = closed.unwrap();
     let corpus = Corpus::of_tokens("c c c c\n").unwrap();
-    let read = closed.read(&corpus, &closed.tokens(&corpus), 0..1).unwrap();
+    let read = closed.read(&corpus, 0..1).unwrap();
     assert!(read[0].is_ok() || read[0] == Err(Unread::NoAnalysis));
     assert!(
         ModelReader::new(&models[0], Criterion::Crf, Asked::default()).is_none(),

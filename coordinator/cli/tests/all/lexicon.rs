@@ -107,10 +107,9 @@ impl Results {
         let boundaries = &self.boundaries;
         let mut bounds: BTreeMap<&str, (f64, u32)> = BTreeMap::new();
         let mut n_positions = 0;
-        for (line, _, found, _) in self.lines.iter().filter(|(.., status)| status == "ok") {
+        for (line, _, found, status) in self.lines.iter().filter(|(_, _, found, _)| !found.is_empty()) {
             let mut end = 0;
             let n_symbols: u32 = found.iter().map(|segment| segment.len() as u32).sum();
-            n_positions += n_symbols as usize - 1;
             let mut ends = BTreeSet::new();
             let edge = |at: u32| boundaries.get(&(*line, at)).map_or(1.0, |&(probability, _)| probability);
             for segment in found {
@@ -120,6 +119,10 @@ impl Results {
                 let (sum, n) = bounds.entry(segment).or_default();
                 (*sum, *n) = (*sum + edge(start).min(edge(end)), *n + 1);
             }
+            if status != "ok" {
+                continue;
+            }
+            n_positions += n_symbols as usize - 1;
             for position in 1..n_symbols {
                 let (probability, is_boundary) = boundaries[&(*line, position)];
                 assert!((0.0..=1.0).contains(&probability));
@@ -218,8 +221,8 @@ fn segments_of_tokens_are_printed_with_spaces() {
     trained(dir.path(), &["corpus.unit=token"]);
     let lexicon = [
         LEXICON,
-        "a b\tWord\t4\t\t-0.9159\tyes\ta b | a\ta b | a b",
-        "a\tWord\t1\t\t-1.5274\tyes\ta b | a\t",
+        "a b\tWord\t4\t0.8656\t-0.9159\tyes\ta b | a\ta b | a b",
+        "a\tWord\t1\t0.7762\t-1.5274\tyes\ta b | a\t",
     ];
     assert_eq!(read(dir.path(), "lexicon.tsv").lines().collect::<Vec<_>>(), lexicon);
 }

@@ -45,7 +45,7 @@ impl<'a> Found<'a> {
     }
 
     /// Adds the sentence at a position of `corpus`, whose segments end at `ends` and are constituents of `tree`, if there is one, with the
-    /// probabilities of its boundaries and segments, if they are known, and what the models found before something was learned, if something was.
+    /// probabilities of its segments, if they are known.
     pub fn sentence(
         &mut self,
         corpus: &Corpus,
@@ -53,16 +53,10 @@ impl<'a> Found<'a> {
         ends: &[u32],
         tree: Option<&str>,
         probabilities: Option<&Probabilities>,
-        evidence: Option<Evidence<'_>>,
     ) -> Result<()> {
         let segments = corpus.segments(at, ends);
         let tree = tree.map(Tree::parse).transpose()?;
         let constituents = tree.as_ref().map(|tree| tree.segments(|label| self.labels.contains(&label)));
-        if let Some(probabilities) = probabilities {
-            let found = evidence.map(|evidence| (evidence.shares, evidence.ends));
-            let mut rows = boundary::rows(corpus.lines[at], &probabilities.boundaries, ends, found);
-            rows.try_for_each(|row| self.boundaries.push(&row))?;
-        }
         let segment = |at: usize| Segment {
             text: &segments[at],
             category: constituents.as_ref().and_then(|found| found.get(at)?.1),
@@ -70,6 +64,20 @@ impl<'a> Found<'a> {
         };
         self.lexicon.add(&(0..segments.len()).map(segment).collect::<Vec<_>>());
         Ok(())
+    }
+
+    /// Adds the boundaries of a line that was trained on, whose segments end at `ends`, with their probabilities, and what the models found before something was
+    /// learned, if something was.
+    pub fn boundaries(
+        &mut self,
+        line: u32,
+        ends: &[u32],
+        probabilities: &Probabilities,
+        evidence: Option<Evidence<'_>>,
+    ) -> Result<()> {
+        let found = evidence.map(|evidence| (evidence.shares, evidence.ends));
+        let mut rows = boundary::rows(line, &probabilities.boundaries, ends, found);
+        Ok(rows.try_for_each(|row| self.boundaries.push(&row))?)
     }
 
     /// The lexicon, with the probabilities of strings by `model`, and the table of boundaries.

@@ -212,7 +212,7 @@ impl Readings {
                 segments: model.segments.clone(),
                 decoders: decoders.to_vec(),
                 trees: true,
-                spans: false,
+                spans: is_exact,
                 open: true,
             },
         )?;
@@ -449,7 +449,10 @@ impl Written<'_> {
             found.gold(corpus, at);
             let Reading { ends, tree, analysed, .. } = &readings[self.recommended];
             if *analysed {
-                found.sentence(corpus, at, ends, *tree, probabilities, evidence)?;
+                found.sentence(corpus, at, ends, *tree, probabilities)?;
+                if let (Status::Ok, Some(probabilities)) = (status, probabilities) {
+                    found.boundaries(line, ends, probabilities, evidence)?;
+                }
             }
         }
         Ok(segmentations)
@@ -478,7 +481,12 @@ impl Written<'_> {
             let tree = has_tree.then_some(NO_TREE);
             readings.push(Reading { ends: whole(), tree, log_probability: None, analysed: false });
         }
-        self.sentence(corpus, at, &readings, (Status::HeldOut, None, None)).map(drop)
+        let spans = decoded.filter(|decoded| !decoded.spans.is_empty()).map(|decoded| decoded.spans.clone());
+        let probabilities = spans.map(|spans| {
+            let segments = Segments::new(corpus.sentences[at].len() as u32, spans);
+            segments.probabilities(&readings[self.recommended].ends)
+        });
+        self.sentence(corpus, at, &readings, (Status::HeldOut, probabilities.as_ref(), None)).map(drop)
     }
 
     /// Adds the empty lines before `line`.
