@@ -78,6 +78,7 @@ fn assert_as_enumerated(case: &Case) {
     assert_eq!(index.unparsable.is_empty(), !derivations.is_empty());
     let weights = wide(&case.logs);
     let with = |decoders: &[Decoder]| Decode {
+        spans: false,
         weights: weights.clone(),
         segments: Vec::new(),
         decoders: decoders.to_vec(),
