@@ -81,9 +81,31 @@ pub fn associate(
     notices: &mut Vec<String>,
 ) -> Result<Vec<Option<Line>>> {
     match level {
-        Level::Words => by_order(utterances, lines, name, notices),
+        Level::Words => {
+            let (in_file, in_time) = orders(utterances);
+            let in_order = |order: &[usize], notices: &mut Vec<String>| {
+                by_order(utterances, order, lines.clone(), name, notices)
+            };
+            let found = in_order(&in_file, &mut *notices);
+            // A text of several tiers may be in the order of time.
+            if found.is_err() && in_time != in_file {
+                return in_order(&in_time, notices).or(found);
+            }
+            found
+        }
         Level::Morphemes => by_word(utterances, lines, name, notices),
     }
+}
+
+/// Positions of utterances in the order of the file, and in that of their begin if all times are known.
+fn orders(utterances: &[Utterance]) -> (Vec<usize>, Vec<usize>) {
+    let in_file: Vec<usize> = (0..utterances.len()).collect();
+    let mut in_time = in_file.clone();
+    let start = |at: &usize| utterances[*at].source.time.map(|(start, _)| start);
+    if in_file.iter().all(|at| start(at).is_some()) {
+        in_time.sort_by(|a, b| start(a).unwrap_or_default().total_cmp(&start(b).unwrap_or_default()));
+    }
+    (in_file, in_time)
 }
 
 /// Letters and digits, without case and accents.
@@ -91,13 +113,16 @@ fn letters(text: &str) -> String {
     text.nfkd().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
+/// The lines of the utterances at these positions, found in this order.
 fn by_order(
     utterances: &[Utterance],
+    order: &[usize],
     lines: Vec<Line>,
     name: &str,
     notices: &mut Vec<String>,
 ) -> Result<Vec<Option<Line>>> {
-    let keys: Vec<String> = utterances.iter().map(|utterance| letters(&utterance.words.concat())).collect();
+    let keys: Vec<String> = order.iter().map(|&at| letters(&utterances[at].words.concat())).collect();
+    let text = |place: usize| utterances[order[place]].words.join(" ");
     let mut found: Vec<Option<Line>> = vec![None; utterances.len()];
     let (mut next, mut skipped, mut behind) = (0, Vec::new(), Vec::new());
     for mut line in lines.into_iter().filter(|line| !line.words.is_empty()) {
@@ -114,8 +139,7 @@ fn by_order(
                 behind.push(line.number);
                 continue;
             }
-            let expected = utterances[next..].iter().map(|utterance| utterance.words.join(" "));
-            let expected = expected.into_iter().find(|text| !letters(text).is_empty()).unwrap_or_default();
+            let expected = (next..keys.len()).find(|at| !keys[*at].is_empty()).map(text).unwrap_or_default();
             bail!(
                 "line {} of the results, `{}`, is not in {name} where `{expected}` is next; give the file that the text was made of, with --tier for its tier",
                 line.number,
@@ -123,17 +147,23 @@ fn by_order(
             );
         };
         skipped.extend((next..place).filter(|at| !keys[*at].is_empty()));
-        line.source = utterances[place].source.clone();
-        found[place] = Some(line);
+        line.source = utterances[order[place]].source.clone();
+        found[order[place]] = Some(line);
         next = place + 1;
     }
     skipped.extend((next..keys.len()).filter(|at| !keys[*at].is_empty()));
     ensure!(found.iter().any(Option::is_some), "{name}: no line of the results is in the file");
+    if let (Some(&first), Some(line)) = (skipped.first(), behind.first()) {
+        bail!(
+            "{name} has `{}`, which is no line of the results, and line {line} of these is not in the file; give the file that the text was made of, with --tier for its tier",
+            text(first)
+        );
+    }
     if let Some(&first) = skipped.first() {
-        let text = utterances[first].words.join(" ");
         notices.push(format!(
-            "{name}: utterances without a line in the results stay as they are: {}, the first one `{text}`",
-            skipped.len()
+            "{name}: utterances without a line in the results stay as they are: {}, the first one `{}`",
+            skipped.len(),
+            text(first)
         ));
     }
     if let Some(first) = behind.first() {
@@ -237,10 +267,33 @@ mod tests {
         assert!(notices[0].contains(": 1, the first one") && notices[0].contains("`pause`"), "{notices:?}");
         let refused = found(&["yuwant", "other", "no"], lines()[..1].to_vec(), Level::Words).unwrap();
         assert_eq!(refused.0[1..], [None, None]);
-        let refused = found(&["yuwant", "cafe", "no"], lines(), Level::Words).unwrap();
-        assert!(refused.1.iter().any(|notice| notice.contains("line 4")), "{refused:?}");
+        // Lines behind the text are left out; but not if utterances are left over, too.
+        let (_, notices) = found(&["yuwant", "no"], lines(), Level::Words).unwrap();
+        assert!(notices[0].contains("line 4"), "{notices:?}");
+        let refused = found(&["yuwant", "cafe", "no"], lines(), Level::Words).unwrap_err().to_string();
+        assert!(refused.contains("line 4") && refused.contains("`cafe`"), "{refused}");
         let refused = found(&["cafe", "no"], lines(), Level::Words).unwrap_err().to_string();
         assert!(refused.contains("line 1") && refused.contains("`cafe`"), "{refused}");
+    }
+
+    #[test]
+    fn a_text_of_several_tiers_may_be_in_the_order_of_time() {
+        let timed = |text: &str, start: f64| Utterance {
+            source: Source { time: Some((start, start + 1.0)), ..Source::default() },
+            ..utterances(&[text]).remove(0)
+        };
+        let tiers = [timed("one", 0.0), timed("three", 2.0), timed("two", 1.0)];
+        let lines = |texts: [&str; 3]| -> Vec<Line> {
+            texts.iter().zip(1..).map(|(text, number)| line(number, &[&[*text]])).collect()
+        };
+        for texts in [["one", "three", "two"], ["one", "two", "three"]] {
+            let found = associate(&tiers, lines(texts), Level::Words, "file", &mut Vec::new()).unwrap();
+            let found: Vec<String> = found.into_iter().map(|line| line.unwrap().text()).collect();
+            assert_eq!(found, ["one", "three", "two"]);
+        }
+        assert!(
+            associate(&tiers, lines(["two", "one", "three"]), Level::Words, "file", &mut Vec::new()).is_err()
+        );
     }
 
     #[test]
