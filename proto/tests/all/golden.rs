@@ -12,8 +12,8 @@ use proto::{lease, v1};
 const GOLDEN: (u32, &[&str]) = (
     11,
     &[
-        "7d4d8ded", "54184401", "81e48f74", "65633bcd", "d188816b", "996f6598", "57f3b06c", "67653c5e",
-        "0cae2e31", "fb2ca9be", "05c3db66", "548f0667", "996f291b", "045e7d8e", "b4a11792", "30e16e7e",
+        "deda9f84", "e22ce1ec", "b0b30570", "7896af6d", "bbf028d4", "3ff8da3b", "6ffd2ecd", "22f13c7e",
+        "0cae2e31", "fb2ca9be", "69f969f7", "11def2b8", "1c4abf14", "f362b98b", "d5049bc8", "f889fee8",
         "22770aeb", "dad7f261", "ee20fe28",
     ],
 );

@@ -16,7 +16,7 @@ use crate::support::{
 };
 
 /// With a right-hand side of three symbols, which is binarised, and a chain of unary rules.
-const GRAMMAR: &str = "1 1 S --> X X\n1 1 S --> X Y X\n1 1 S --> X\n1 1 X --> X Y\n1 1 X --> Y\n1 1 X --> a\n1 1 X --> b\n\
+const GRAMMAR: &str = "1 1 S --> X X\n1 1 S --> X Y X\n1 1 S --> X\n1 1 X --> Y\n1 1 X --> a\n1 1 X --> b\n\
     1 1 Y --> X X\n1 1 Y --> a\n1 1 Y --> b\n";
 
 struct Case {

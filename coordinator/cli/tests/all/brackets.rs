@@ -82,8 +82,8 @@ fn brackets_without_a_tree_and_of_other_models_are_refused() {
         ("(NP a b) c\n", vec!["none of 1 lines", "NP a b c", "nonterminals"]),
     ] {
         let (_dir, path) = with(known.as_bytes());
-        refused(&["train", &path], &parts);
+        refused(&["train", &path, "-q"], &parts);
     }
     let (_dir, path) = with(b"(a b) c\n");
-    refused(&["train", &path, "--set", "model.kind=adaptor"], &["corpus.brackets", "not read"]);
+    refused(&["train", &path, "-q", "--set", "model.kind=adaptor"], &["corpus.brackets", "not read"]);
 }

@@ -261,18 +261,18 @@ impl Readings {
                         written.held_out(corpus, at, decoded, decoders)?;
                     }
                     let ends = &found[written.recommended].ends;
-                    let probabilities = match &learned {
-                        Some(learned) => Some(learned.probabilities(place)),
-                        None => Some(match posterior {
-                            Some(posterior) => posterior.probabilities(place, ends),
-                            None => {
-                                let n_symbols = ends.last().copied().unwrap_or_default();
-                                Segments::new(n_symbols, decoded.spans.clone()).probabilities(ends)
-                            }
-                        }),
+                    let probabilities = match (&learned, posterior) {
+                        (Some(learned), _) => Some(learned.probabilities(place)),
+                        (None, Some(posterior)) => Some(posterior.probabilities(place, ends)),
+                        (None, None) if is_exact => {
+                            let n_symbols = ends.last().copied().unwrap_or_default();
+                            Some(Segments::new(n_symbols, decoded.spans.clone()).probabilities(ends))
+                        }
+                        (None, None) => None,
                     };
                     if let Some(probabilities) = &probabilities {
-                        certainty.add(&probabilities.boundaries, &ballots.segmentations[place]);
+                        let by_chain = ballots.segmentations.get(place).map_or(&[][..], Vec::as_slice);
+                        certainty.add(&probabilities.boundaries, by_chain);
                     }
                     let evidence = learned.as_ref().map(|learned| learned.evidence(place));
                     let with = (Status::Ok, probabilities.as_ref(), evidence);
