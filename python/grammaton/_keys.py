@@ -99,6 +99,9 @@ class Keys(TypedDict, total=False):
     joined_mark: str | None
     """Symbol that marks a position without a boundary in a line of `annotated`, as in `li~kely`; otherwise as `boundary_mark`."""
 
+    brackets: str | os.PathLike[str] | None
+    """Sentences of the corpus with constituents that are known, as `(the dog) sees (NP the cat)`: their trees are those without constituents that cross a bracket, or over a bracket with the name of a nonterminal are another one."""
+
     held_out: str | os.PathLike[str] | None
     """Held-out sentences, to measure with: a file in the format of the corpus. Of `dmv` it may be the corpus itself, and then heads of its sentences of every length are found, and nothing is measured."""
 
@@ -282,11 +285,17 @@ class Keys(TypedDict, total=False):
     base_to: float | None
     """Final maximum weight of the base."""
 
+    title: str | None
+    """Title of the report; if empty, the name of the corpus."""
+
     decoders: list[Literal["viterbi", "mbr", "mbr-tree", "mbr-arcs"]] | tuple[Literal["viterbi", "mbr", "mbr-tree", "mbr-arcs"], ...] | None
     """Decoders whose output is scored and written: for text `viterbi`, `mbr` and `mbr-tree`; for dependencies `viterbi` and `mbr-arcs` (highest expected number of correct heads)."""
 
     segments: list[str] | tuple[str, ...] | None
     """Nonterminals whose constituents are the segments; if empty, `Word`."""
+
+    models: Literal["all", "one"] | None
+    """Models in `model.bin`: those of `all` chains, which vote on new text (eight at most, and beside the first one 256 MiB), or the best `one`."""
 
     score_every: int | None
     """Number of rounds between evaluations on gold or held-out sentences; 0: only at the end."""
