@@ -85,9 +85,12 @@ fn brackets_without_a_tree_and_of_other_models_are_refused() {
         let (_dir, path) = with(known.as_bytes());
         refused(&["train", &path, "-q"], &parts);
     }
-    let (_dir, path) = with(b"(a b) c\n");
-    refused(
-        &["train", &path, "-q", "--set", "model.kind=adaptor", "--set", "inference.method=vb"],
-        &["corpus.brackets", "not read"],
-    );
+    let adaptor = job("vb").replace("kind = \"pcfg\"\n", "");
+    let dir = folder(&[
+        ("g.gr", GRAMMAR.as_bytes()),
+        ("text.txt", text),
+        ("known.txt", b"(a b) c\n"),
+        ("job.toml", adaptor.as_bytes()),
+    ]);
+    refused(&["train", &at(&dir, "job.toml"), "-q"], &["brackets", "not read"]);
 }
