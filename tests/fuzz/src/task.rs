@@ -430,7 +430,8 @@ pub fn examples() -> Vec<Example> {
         for open in [false, true] {
             let weights = vec![Wide::from_f64(0.3); lexicon.space(&grammar.value).n_with_escapes()];
             let decoders = vec![Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree];
-            let decode = Decode { weights, segments: vec![adapted[0]], decoders, trees: true, spans: true, open };
+            let decode =
+                Decode { weights, segments: vec![adapted[0]], decoders, trees: true, spans: true, open };
             example(&lexicon, &sentences, Work::Decode(Named::new(decode)));
         }
     }
