@@ -1,7 +1,7 @@
 //! The errors of a segmentation by kind: wrong cuts (`dog s` for `dogs`) and wrong joins (`thedog` for `the dog`), as pairs of segments.
 //!
 //! In: gold and found segmentation, sentence by sentence. Out: the number of errors of each kind, and its most frequent pairs with an example. Memory is
-//! bounded: of more than [`PAIRS`] different pairs of a kind the rarest are dropped, and may be counted too low if they return.
+//! bounded: of more than `PAIRS` different pairs of a kind the rarest are dropped, and may be counted too low if they return.
 
 use std::cmp::Reverse;
 
