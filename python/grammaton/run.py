@@ -255,7 +255,7 @@ def morphemes(
     boundary_mark: str | None = None,
     joined_mark: str | None = None,
     set: dict[str, Any] | None = None,
-    grammar: str = "morph1",
+    grammar: str = "auto",
     prefixes: StrPath | None = None,
     suffixes: StrPath | None = None,
     stems: StrPath | None = None,

@@ -98,7 +98,8 @@ pub fn morphemes_job(
     interruptible(py, move || {
         let text = read(&text, set, true)?;
         let [prefixes, suffixes, stems] = known;
-        let model = morphemes::model(&grammar, &morphemes::Known { prefixes, suffixes, stems }, cascade)?;
+        let known = morphemes::Known { prefixes, suffixes, stems };
+        let model = morphemes::model(&text, &grammar, &known, cascade, &sampling, &mut All(Vec::new()))?;
         Ok((sampling.write_job(&text, &model, &dir, &mut All(Vec::new()))?, text.notices))
     })
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Result, bail, ensure};
 use basics::clock::{self, FOREVER};
 use grammaton::grammar::auto::Auto;
-use training::choice::{self, Choice, SIMPLER};
+use training::choice::{self, Choice, SIMPLER, Trials};
 use training::events::{Observer, RunEvent};
 use training::job::{CorpusTable, ModelTable};
 
@@ -68,33 +68,48 @@ pub fn model(
     Ok(model)
 }
 
-/// The choice of grammars for a text, by trials on a fleet of their own. They take less than half of the time, if it is limited.
+/// The choice of grammars for a text, by trials, without those that cannot analyse its longest line.
 fn choose(text: &Text, known: Known<'_>, sampling: &Sampling, observer: &mut dyn Observer) -> Result<Choice> {
-    let table = CorpusTable { unit: text.corpus().unit, ..CorpusTable::default() };
     let model = ModelTable {
         vowels: known.vowels.trim().to_owned(),
         words: known.words.map(Path::to_owned).unwrap_or_default(),
         ..ModelTable::default()
     };
+    let annotated = text.known()?;
+    let choice = by_trials(text, &model, sampling, observer, |trials| {
+        let choice = choice::choose(text.corpus(), &annotated, trials)?;
+        match sampling.seconds {
+            // The grammars are measured.
+            Some(_) => Ok(choice),
+            None => choice.of_able(text.corpus(), trials.table, trials.model, trials.fleet),
+        }
+    })?;
+    let choice =
+        choice.unwrap_or_else(|| Choice { grammar: SIMPLER[0], voter: None, reason: too_slow(sampling) });
+    observer.on(&RunEvent::Notice(choice.reason.clone()))?;
+    Ok(choice)
+}
+
+/// What `choose` finds by trials of a text on a fleet of their own, nothing if it takes more than half of the time, if that is limited.
+pub fn by_trials<T>(
+    text: &Text,
+    model: &ModelTable,
+    sampling: &Sampling,
+    observer: &mut dyn Observer,
+    choose: impl FnOnce(&mut Trials<'_>) -> Result<T>,
+) -> Result<Option<T>> {
+    let table = &CorpusTable { unit: text.corpus().unit, ..CorpusTable::default() };
     let (limit, share) = match sampling.seconds {
         Some(seconds) => (seconds / 2, (seconds.as_secs_f64() / SECONDS_OF_TRIALS).min(1.0)),
         None => (FOREVER, 1.0),
     };
-    let choice = within(limit, sampling.fleet(), |fleet| {
-        let choice = choice::choose(text.corpus(), &table, &model, share, fleet, observer)?;
-        match sampling.seconds {
-            // The grammars are measured.
-            Some(_) => Ok(choice),
-            None => choice.of_able(text.corpus(), &table, &model, fleet),
-        }
-    })?;
-    let choice = choice.unwrap_or_else(|| Choice {
-        grammar: SIMPLER[0],
-        voter: None,
-        reason: format!("trials take longer than half of --seconds {}", limit.as_secs_f64() * 2.0),
-    });
-    observer.on(&RunEvent::Notice(choice.reason.clone()))?;
-    Ok(choice)
+    within(limit, sampling.fleet(), |fleet| choose(&mut Trials { table, model, share, fleet, observer }))
+}
+
+/// Why nothing was chosen.
+pub fn too_slow(sampling: &Sampling) -> String {
+    let seconds = sampling.seconds.unwrap_or_default().as_secs_f64();
+    format!("trials take longer than half of --seconds {seconds}")
 }
 
 /// Time in seconds from which on trials do their usual work, some ten seconds at most; shorter times have trials of a part of it.

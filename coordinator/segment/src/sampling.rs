@@ -317,7 +317,7 @@ impl Sampling {
         };
         let keep_every = effort.keep_every(model.voters.len());
         let title = title(&text.corpus().source_name);
-        let (seed, hyperparameters) = (self.seed, hyperparameters(*grammar));
+        let (seed, hyperparameters) = (self.seed, choice::hyperparameters(*grammar));
         let models = models(*grammar);
         format!(
             "{MARK}. `grammaton train {JOB} --out again` gives the same result.\n{reason}\
@@ -354,16 +354,6 @@ fn assigned(job: &str, assignments: &[String]) -> Result<String> {
     }
     let comments = job.lines().take_while(|line| line.starts_with('#')).map(|line| format!("{line}\n"));
     Ok(comments.collect::<String>() + "\n" + &tables.to_string())
-}
-
-/// Keys of `[inference]` about discounts and concentrations. In grammars of morphemes they start at the means of their priors, which prefer few tables:
-/// with those of utterances, chains of fifty sweeps end with a lower log P and find fewer boundaries (docs/results/segment.md).
-fn hyperparameters(grammar: Auto) -> &'static str {
-    if grammar.has_affixes() {
-        "discount = 0.5\nconcentration = 1.0\ngamma_shape = 10.0\ngamma_scale = 0.1\n"
-    } else {
-        "discount = 0.0001\nconcentration = 10000.0\n"
-    }
 }
 
 /// The models that read new text: of words that were not trained on, the best chain of a grammar of morphemes finds more boundaries than the vote of all

@@ -17,7 +17,7 @@ use grammaton::data::corpus::{Corpus, Options, Unit, write_line};
 use rustc_hash::{FxHashMap, FxHashSet};
 use training::input;
 use training::input::format::{self, OpenText};
-use training::input::segmented_file::{self, Resolved, SegmentedFile};
+use training::input::segmented_file::{self, Annotated, Resolved, SegmentedFile};
 use training::job::PositionMarks;
 use training::metrics::{CRF, MBR_VOTE};
 
@@ -38,6 +38,8 @@ pub struct Text {
     n_lines: u32,
     /// The lines of its job's file of annotations: those of the user's file, each at its number, then lines of the text that have marks.
     annotations: Vec<String>,
+    /// Marks of single positions in annotated lines.
+    marks: PositionMarks,
     /// The user's file of annotations.
     pub annotated: PathBuf,
     /// Whether lines without a sentence are left out.
@@ -94,6 +96,7 @@ impl Text {
             corpus,
             n_lines: end.n_lines,
             annotations,
+            marks,
             annotated: table.annotated,
             is_transcript,
             assignments,
@@ -137,8 +140,8 @@ impl Text {
         let part = work_of(&positions, LONGEST_OF_PART);
         let assignments = self.assignments.clone();
         let (annotations, notices) = (Vec::new(), Vec::new());
-        let annotated = self.annotated.clone();
-        let part_of_text = Text { corpus, annotations, annotated, assignments, notices, ..*self };
+        let (annotated, marks) = (self.annotated.clone(), self.marks.clone());
+        let part_of_text = Text { corpus, annotations, marks, annotated, assignments, notices, ..*self };
         (part_of_text, (whole[0] / part[0]).max(whole[1] / part[1]))
     }
 
@@ -161,6 +164,16 @@ impl Text {
     /// The file of annotations that the job reads, if there are some.
     pub fn annotations_file(&self) -> Option<String> {
         (!self.annotations.is_empty()).then(|| self.annotations.join("\n") + "\n")
+    }
+
+    /// What is known of annotated sentences.
+    ///
+    /// # Errors
+    /// None in a text that was read.
+    pub fn known(&self) -> Result<Annotated> {
+        let Some(lines) = self.annotations_file() else { return Ok(Annotated::default()) };
+        let options = Options { unit: self.corpus.unit, ..Options::default() };
+        Ok(SegmentedFile::parse(&lines, ANNOTATED, &options, &self.marks)?.known_in(&self.corpus))
     }
 
     /// Assignments of further keys of the job.

@@ -11,8 +11,12 @@
 //! Trials cut long utterances, whose cost grows with the cube of their length. A grammar that cannot analyse the longest utterance of the corpus is
 //! left out, and a simpler one takes its place.
 //!
-//! Law: the choice depends on the corpus, on what the model table says of the language and on the share of the usual work, and on nothing else; so
-//! a job that goes on from a checkpoint chooses the same grammars.
+//! With annotated sentences their boundaries decide ([`annotated`]).
+//!
+//! Law: the choice depends on the corpus, on what is known of its sentences, on what the model table says of the language and on the share of the usual work,
+//! and on nothing else; so a job that goes on from a checkpoint chooses the same grammars.
+
+pub mod annotated;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -28,6 +32,7 @@ use grammaton::models::decode::Decoder;
 
 use crate::events::{Observer, RunEvent};
 use crate::input;
+use crate::input::segmented_file::{Annotated, SegmentedFile};
 use crate::job::{CorpusTable, GrammarSource, Job, ModelTable};
 use crate::metrics::decoder_name;
 use crate::train::checkpoint::Checkpoints;
@@ -89,27 +94,58 @@ pub fn chosen(job: &Job, fleet: &dyn Map, observer: &mut dyn Observer) -> Result
         return Ok(None);
     }
     let (corpus, _) = input::corpus(&job.corpus.path, &job.corpus.options())?;
-    let choice = choose(&corpus, &job.corpus, &job.model, 1.0, fleet, observer)?;
-    let Choice { grammar, voter, reason } = choice.of_able(&corpus, &job.corpus, &job.model, fleet)?;
+    let CorpusTable { annotated, .. } = &job.corpus;
+    let annotated = match annotated.as_os_str().is_empty() {
+        true => Annotated::default(),
+        false => {
+            let marks = job.corpus.position_marks();
+            SegmentedFile::read(annotated, &job.corpus.options(), &marks)?.known_in(&corpus)
+        }
+    };
+    let (table, model) = (&job.corpus, &job.model);
+    let choice = choose(&corpus, &annotated, &mut Trials { table, model, share: 1.0, fleet, observer })?;
+    let Choice { grammar, voter, reason } = choice.of_able(&corpus, table, model, fleet)?;
     let voters: Vec<GrammarSource> = voter.into_iter().map(GrammarSource::Auto).collect();
     observer.on(&RunEvent::Notice(reason.clone()))?;
     Ok(Some(job.with_grammars(GrammarSource::Auto(grammar), voters)))
 }
 
-/// The choice for a corpus that was read as `table` says, by trials of a `share` of the usual work. The vowels are those of `model`, or found.
-pub fn choose(
-    corpus: &Corpus,
-    table: &CorpusTable,
-    model: &ModelTable,
-    share: f64,
-    fleet: &dyn Map,
-    observer: &mut dyn Observer,
-) -> Result<Choice> {
-    let mut trial =
-        |part: &Corpus, grammar, sweeps| trial(part, grammar, sweeps, table, model, fleet, observer);
-    let (grammars, reason) = by_trials(corpus, model, share, &mut trial)?;
-    Ok(Choice { grammar: grammars[0], voter: grammars.get(1).copied(), reason })
+/// Short chains on a part of a corpus.
+pub struct Trials<'a> {
+    /// How the corpus was read.
+    pub table: &'a CorpusTable,
+    /// What is known of the language. Vowels are found if there are none.
+    pub model: &'a ModelTable,
+    /// The share of the usual work.
+    pub share: f64,
+    /// Computes the chains.
+    pub fleet: &'a dyn Map,
+    /// Hears of each trial.
+    pub observer: &'a mut dyn Observer,
 }
+
+/// The choice for a corpus of utterances: by trials alone, unless sentences are `annotated` by which another grammar is better.
+///
+/// # Errors
+/// Those of trials.
+pub fn choose(corpus: &Corpus, annotated: &Annotated, trials: &mut Trials<'_>) -> Result<Choice> {
+    let (grammars, reason) = by_trials(corpus, trials)?;
+    let without = Choice { grammar: grammars[0], voter: grammars.get(1).copied(), reason };
+    if annotated.is_empty() {
+        return Ok(without);
+    }
+    let others: &[Auto] = if without.voter.is_some() { &OF_SOUNDS } else { &[Auto::UNIGRAM] };
+    let others = others.iter().filter(|grammar| **grammar != without.grammar);
+    let grammars: Vec<Auto> = std::iter::once(&without.grammar).chain(others).copied().collect();
+    let (grammar, reason) = annotated::best(corpus, annotated, &grammars, trials)?;
+    let reason = format!("{}; {reason}", without.reason);
+    // The default votes with one that is better.
+    let voter = without.voter.map(|voter| if grammar == without.grammar { voter } else { without.grammar });
+    Ok(Choice { grammar, voter, reason })
+}
+
+/// Grammars of utterances in sounds or letters.
+const OF_SOUNDS: [Auto; 5] = [THREE_LEVELS, ONE_LEVEL, FUNCTION_WORDS, Auto::COLLOC, Auto::UNIGRAM];
 
 impl Choice {
     /// The choice without the grammars that cannot analyse the longest utterance, or else the first simpler one that can.
@@ -178,17 +214,12 @@ fn able(grammars: &[Auto], is_able: &mut dyn FnMut(Auto) -> Result<bool>) -> Res
 }
 
 /// The grammars for a corpus, the first of which is trained most, and the reason, whatever the length of its utterances.
-fn by_trials(
-    corpus: &Corpus,
-    model: &ModelTable,
-    share: f64,
-    trial: &mut dyn FnMut(&Corpus, Auto, u32) -> Result<Corpus>,
-) -> Result<(Vec<Auto>, String)> {
+fn by_trials(corpus: &Corpus, trials: &mut Trials<'_>) -> Result<(Vec<Auto>, String)> {
     let n_symbols = corpus.symbols.len();
     if n_symbols > MANY_SYMBOLS {
         return Ok((vec![Auto::COLLOC], format!("{n_symbols} symbols are more than single sounds")));
     }
-    let vowels: BTreeSet<String> = match model.vowels.trim() {
+    let vowels: BTreeSet<String> = match trials.model.vowels.trim() {
         "" => found_vowels(&corpus.sentences, &corpus.symbols),
         vowels => vowels.split_whitespace().map(str::to_owned).collect(),
     };
@@ -198,29 +229,34 @@ fn by_trials(
             (MOSTLY_THREE_LEVELS, "vowels and consonants cannot be distinguished".to_owned())
         }
         _ => {
-            let part = part(corpus, share);
-            let mut trial = |grammar| trial(&part, grammar, SWEEPS);
-            let three_levels = trial(THREE_LEVELS)?;
+            let part = part(corpus, trials.share, &Annotated::default()).0;
+            let three_levels = trials.segment(&part, THREE_LEVELS)?;
             let short = share_of_one_syllable(&three_levels, &vowels);
-            decide(short, |grammar| Ok(agreement(&three_levels, &trial(grammar)?)))?
+            decide(short, |grammar| Ok(agreement(&three_levels, &trials.segment(&part, grammar)?)))?
         }
     };
     Ok((pair.to_vec(), reason))
 }
 
-/// Utterances for a trial of a `share` of the usual work, evenly spaced: so many that none of [`UTTERANCES`], [`SYMBOLS`] and [`CUBES`] is exceeded.
-/// Those beyond [`LONGEST`] symbols are cut.
-fn part(corpus: &Corpus, share: f64) -> Corpus {
+/// Utterances for a trial of a `share` of the usual work, and their positions: `annotated` ones and others, each evenly spaced; so many that none of
+/// [`UTTERANCES`], [`SYMBOLS`] and [`CUBES`] is exceeded. Those beyond [`LONGEST`] symbols are cut.
+fn part(corpus: &Corpus, share: f64, annotated: &Annotated) -> (Corpus, Vec<usize>) {
     let lengths = || corpus.sentences.iter().map(|sentence| sentence.len().min(LONGEST));
     let total = corpus.sentences.len();
     let most = |limit: usize, sum: usize| (share * (limit * total) as f64 / sum.max(1) as f64) as usize;
     let by_symbols = most(SYMBOLS, lengths().sum());
     let by_cubes = most(CUBES, lengths().map(|n| n.pow(3)).sum());
     let n = most(UTTERANCES, total).min(by_symbols).min(by_cubes).clamp(1, total);
-    let mut part = corpus.subset(&(0..n).map(|at| at * total / n).collect::<Vec<_>>());
+    let is_annotated = |at: &usize| annotated.contains_key(&corpus.sentences[*at]);
+    let (first, others): (Vec<usize>, Vec<usize>) = (0..total).partition(is_annotated);
+    let n_first = n.min(first.len());
+    let spaced = |of: &[usize], n: usize| (0..n).map(|at| of[at * of.len() / n]).collect::<Vec<_>>();
+    let mut positions = [spaced(&first, n_first), spaced(&others, n - n_first)].concat();
+    positions.sort_unstable();
+    let mut part = corpus.subset(&positions);
     part.sentences.iter_mut().for_each(|sentence| sentence.truncate(LONGEST));
     part.gold = None;
-    part
+    (part, positions)
 }
 
 /// The grammars, and the reason, by the share of different words of one syllable and the agreement of three levels with another grammar.
@@ -268,34 +304,29 @@ fn found_vowels(utterances: &[Vec<u32>], symbols: &[String]) -> BTreeSet<String>
     symbols.iter().zip(is_vowel).filter(|(_, is_vowel)| *is_vowel).map(|(symbol, _)| symbol.clone()).collect()
 }
 
-/// `part` as the model of a short chain segments it.
-fn trial(
-    part: &Corpus,
-    grammar: Auto,
-    sweeps: u32,
-    table: &CorpusTable,
-    model: &ModelTable,
-    fleet: &dyn Map,
-    observer: &mut dyn Observer,
-) -> Result<Corpus> {
-    let n = part.sentences.len();
-    observer.on(&RunEvent::Notice(format!("trial of {grammar} on {n} utterances")))?;
-    let dir = tempfile::tempdir().context("cannot create a temporary folder")?;
-    let job = trial_job(part, grammar, sweeps, table, model, dir.path())?;
-    let unit = job.corpus.options().effective_unit();
-    let mut observer = OfFleet(observer);
-    let mut outcome = train(&job, &Inputs::load(&job)?, fleet, &mut Checkpoints::none(), &mut observer)?;
-    let name = decoder_name(Decoder::Mbr);
-    let decoding = outcome.decodings.iter_mut().find(|decoding| decoding.name == name);
-    let mut segmented = Vec::new();
-    decoding
-        .context("internal error: a trial has no segmentation; please report it")?
-        .segmentations
-        .copy_to(&mut segmented)?;
-    let options = Options { unit, format: Format::Segmented, ..job.corpus.options() };
-    let (corpus, _) = Corpus::read(&segmented[..], "the trial", &options)?;
-    ensure!(corpus.sentences.len() == n, "internal error: a trial lost utterances; please report it");
-    Ok(corpus)
+impl Trials<'_> {
+    /// `part` as the model of a short chain segments it.
+    fn segment(&mut self, part: &Corpus, grammar: Auto) -> Result<Corpus> {
+        let n = part.sentences.len();
+        self.observer.on(&RunEvent::Notice(format!("trial of {grammar} on {n} lines")))?;
+        let dir = tempfile::tempdir().context("cannot create a temporary folder")?;
+        let job = trial_job(part, grammar, SWEEPS, self.table, self.model, dir.path())?;
+        let unit = job.corpus.options().effective_unit();
+        let mut observer = OfFleet(self.observer);
+        let inputs = Inputs::load(&job)?;
+        let mut outcome = train(&job, &inputs, self.fleet, &mut Checkpoints::none(), &mut observer)?;
+        let name = decoder_name(Decoder::Mbr);
+        let decoding = outcome.decodings.iter_mut().find(|decoding| decoding.name == name);
+        let mut segmented = Vec::new();
+        decoding
+            .context("internal error: a trial has no segmentation; please report it")?
+            .segmentations
+            .copy_to(&mut segmented)?;
+        let options = Options { unit, format: Format::Segmented, ..job.corpus.options() };
+        let (corpus, _) = Corpus::read(&segmented[..], "the trial", &options)?;
+        ensure!(corpus.sentences.len() == n, "internal error: a trial lost lines; please report it");
+        Ok(corpus)
+    }
 }
 
 /// The job of a trial of `part`, which is written to `dir`: one chain, with what the tables say of the text and of its vowels.
@@ -307,14 +338,15 @@ fn trial_job(
     model: &ModelTable,
     dir: &Path,
 ) -> Result<Job> {
+    let hyperparameters = hyperparameters(grammar);
     let text = format!(
         "[model]\ngrammar = \"auto:{grammar}\"\n[corpus]\npath = \"corpus.txt\"\n\
-         [inference]\nmethod = \"hastings\"\ndiscount = 0.0001\nconcentration = 10000.0\nmax_rounds = {sweeps}\nkeep_every = 2\n\
+         [inference]\nmethod = \"hastings\"\n{hyperparameters}max_rounds = {sweeps}\nkeep_every = 2\n\
          [output]\ndir = \".\"\ndecoders = [\"mbr\"]\nscore_every = 0\n"
     );
     let mut job = Job::parse(&text, "the trial", dir, &[])?;
-    job.model.vowels = model.vowels.clone();
-    job.model.words = model.words.clone();
+    let (kind, grammar, voters) = (job.model.kind, job.model.grammar, job.model.voters);
+    job.model = ModelTable { kind, grammar, voters, voter_chains: 0, cascade: 0, ..model.clone() };
     let CorpusTable { path, gold, held_out, held_out_share, test, .. } = job.corpus;
     let mut table = table.clone().of_plain_lines();
     table.remove_annotations();
@@ -325,6 +357,16 @@ fn trial_job(
     std::fs::write(&job.corpus.path, lines.collect::<String>())
         .with_context(|| format!("{}: cannot write the file", job.corpus.path.display()))?;
     Ok(job)
+}
+
+/// Keys of `[inference]` about discounts and concentrations. In grammars of morphemes they start at the means of their priors, which prefer few tables:
+/// with those of utterances, chains of fifty sweeps end with a lower log P and find fewer boundaries (docs/results/segment.md).
+pub fn hyperparameters(grammar: Auto) -> &'static str {
+    if grammar.has_affixes() {
+        "discount = 0.5\nconcentration = 1.0\ngamma_shape = 10.0\ngamma_scale = 0.1\n"
+    } else {
+        "discount = 0.0001\nconcentration = 10000.0\n"
+    }
 }
 
 /// Passes on what happens to the fleet during a trial, and nothing that would look like the run that follows.
@@ -350,15 +392,25 @@ mod tests {
         fn trials_have_bounded_work(
             lengths in proptest::collection::vec(prop_oneof![1..30_usize, 30..3_000_usize], 1..200),
             share in 0.01..1.0,
+            first in proptest::collection::vec(any::<bool>(), 1..9),
         ) {
             let lines: String = lengths.iter().map(|&n| "ab".repeat(n).split_off(n) + "\n").collect();
             let (corpus, _) = Corpus::read(lines.as_bytes(), "text", &Options::default()).unwrap();
-            let part = part(&corpus, share);
+            let total = corpus.sentences.len();
+            let of_first = (0..total).filter(|at| first[at % first.len()]).map(|at| corpus.sentences[at].clone());
+            let annotated: Annotated = of_first.map(|sentence| (sentence, Vec::new())).collect();
+            let first: Vec<usize> = (0..total).filter(|&at| annotated.contains_key(&corpus.sentences[at])).collect();
+            let (part, positions) = part(&corpus, share, &annotated);
             let n = part.sentences.len();
-            prop_assert!((1..=corpus.sentences.len()).contains(&n));
+            prop_assert!((1..=total).contains(&n));
+            prop_assert!(positions.is_sorted_by(|a, b| a < b));
+            let n_first = positions.iter().filter(|at| first.contains(at)).count();
+            prop_assert_eq!(n_first, n.min(first.len()));
             prop_assert!(part.sentences.iter().all(|sentence| sentence.len() <= LONGEST));
             prop_assert!(n == 1 || n as f64 <= share * UTTERANCES as f64);
-            prop_assert_eq!(&part.sentences[0][..], &corpus.sentences[0][..lengths[0].min(LONGEST)]);
+            for (sentence, at) in part.sentences.iter().zip(positions) {
+                prop_assert_eq!(&sentence[..], &corpus.sentences[at][..lengths[at].min(LONGEST)]);
+            }
         }
     }
 

@@ -32,8 +32,14 @@ impl Auto {
     pub const COLLOC3_SYLLABLE: Auto = Auto("colloc3-syllable");
     /// The same with function words at their left edges.
     pub const COLLOC3_SYLLABLE_FUNCTION_WORDS: Auto = Auto("colloc3-syllable-functionwords-left");
+    /// Words of adapted prefixes, a stem and adapted suffixes.
+    pub const MORPH1: Auto = Auto("morph1");
+    /// Words of prefixes, stems and suffixes in any order.
+    pub const MORPH2: Auto = Auto("morph2");
     /// Words of prefixes and an adapted stem with its suffixes.
     pub const MORPH15: Auto = Auto("morph15");
+    /// Words of stems with prefixes, adapted together, and suffixes.
+    pub const MORPH19: Auto = Auto("morph19");
 
     /// The adapted nonterminals of the prefixes and suffixes of [`Auto::MORPH15`].
     pub const AFFIXES: [&str; 2] = ["PrefixMorph", "SuffixMorph"];

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 use grammaton::data::corpus::sniff::Contents;
 use proto::log::Form;
-use segment::morphemes::{GRAMMAR, Known, model};
+use segment::model::AUTO;
+use segment::morphemes::{Known, model};
+use training::progress::Progress;
 
 use super::Answer;
 use super::segment::given_text;
@@ -37,8 +39,8 @@ pub struct Args {
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "40",
           conflicts_with_all = ["prefixes", "suffixes"], value_parser = clap::value_parser!(u32).range(1..=100_000))]
     cascade: Option<u32>,
-    /// Grammar: morph1, or another that `grammaton grammars` lists
-    #[arg(long, value_name = "NAME", default_value = GRAMMAR)]
+    /// Grammar, as listed by `grammaton grammars`; auto: morph1, or another one that short trials show to agree better with annotated lines
+    #[arg(long, value_name = "NAME", default_value = AUTO)]
     grammar: String,
     /// Format and cleaning of the words
     #[command(flatten)]
@@ -53,10 +55,12 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
     let text = given_text(&args.words, Contents::Words, &args.reading, "morphemes")?;
     let known =
         Known { prefixes: args.prefixes.clone(), suffixes: args.suffixes.clone(), stems: args.stems.clone() };
-    let model = model(&args.grammar, &known, args.cascade.unwrap_or(0))?;
     let folder = args.sampling.folder(&text)?;
     if let Some(answer) = args.sampling.resume(&folder, &text, log)? {
         return Ok(answer);
     }
+    let mut progress = Progress::new(args.sampling.style(log));
+    let cascade = args.cascade.unwrap_or(0);
+    let model = model(&text, &args.grammar, &known, cascade, &args.sampling.sampling(), &mut progress)?;
     args.sampling.segment(&folder, &text, &model, log)
 }

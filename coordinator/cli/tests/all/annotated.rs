@@ -47,6 +47,9 @@ fn annotated_words_are_printed_as_they_are_annotated_and_others_learn_from_them(
     for (at, (found, (_, morphemes))) in found.iter().zip(&words).enumerate() {
         assert!(at % 3 > 0 || found == morphemes, "{found} {morphemes}");
     }
+    // Trials have asked whether another grammar is better.
+    let job = read("out/job.toml");
+    assert!(job.contains("annotated lines with an F1 of") && job.contains("auto:morph"), "{job}");
     // What was learned from is not scored, and the field is better than what it began with.
     let summary: serde_json::Value = serde_json::from_str(&read("out/summary.json")).unwrap();
     let scores = &summary["scores"];

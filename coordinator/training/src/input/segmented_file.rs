@@ -12,7 +12,7 @@ use anyhow::Result;
 use grammaton::data::corpus::{Analyses, Cleaning, Corpus, Format, Layout, Marks, Options, Unit, write_line};
 use grammaton::data::eval::alternatives;
 use grammaton::models::crf::{Known, whole};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::job::PositionMarks;
 
@@ -150,6 +150,24 @@ impl SegmentedFile {
                 Resolved { number: line.number, read, is_word: way == 1, is_there: there[way] }
             })
             .collect()
+    }
+
+    /// What the file knows of sentences of `corpus`, in the symbols of the corpus.
+    pub fn known_in(&self, corpus: &Corpus) -> Annotated {
+        let ids: FxHashMap<&str, u32> = corpus.symbols.iter().map(String::as_str).zip(0..).collect();
+        let ids: Vec<Option<u32>> = self.symbols.iter().map(|name| ids.get(name.as_str()).copied()).collect();
+        let in_corpus = |sentence: &[u32]| {
+            sentence.iter().map(|&symbol| ids[symbol as usize]).collect::<Option<Vec<u32>>>()
+        };
+        let wanted: FxHashSet<Vec<u32>> = self.sentences().filter_map(in_corpus).collect();
+        let there: FxHashSet<&Vec<u32>> =
+            corpus.sentences.iter().filter(|sentence| wanted.contains(*sentence)).collect();
+        let mut annotated = Annotated::default();
+        for line in self.resolved(|sentence| in_corpus(sentence).is_some_and(|it| there.contains(&it))) {
+            let sentence = in_corpus(&line.read.sentence).filter(|_| line.is_there);
+            sentence.into_iter().for_each(|sentence| add(&mut annotated, sentence, &line.read.known));
+        }
+        annotated
     }
 
     /// The sentences of all lines, in every way.
