@@ -89,15 +89,15 @@ pub fn rules(name: &str) -> Result<RuleSet> {
 }
 
 impl Parsing {
-    /// Reads the sentences at `path`, and chooses.
+    /// Reads the sentences at `path`, which is `-` for standard input, and chooses.
     ///
     /// # Errors
     /// If the file cannot be read, or rules are of other tags.
     pub fn read(path: &Path, options: Options) -> Result<Parsing> {
         let Options { tags, rules, constrain, overwrite } = options;
-        let name = path.display().to_string();
-        let text = input::text(path, &name, "sentences")?;
-        let read = |tags| input::sound_dependencies(path, tags);
+        let (name, bytes) = input::named_bytes(path, "sentences")?;
+        let text = input::decoded(&bytes, &name)?;
+        let read = |tags| Document::read(&bytes, &name, tags);
         let words =
             |document: &Document| select(&document.sentences, Punctuation::Removed, usize::MAX).sentences;
         let has_tags = |sentences: &[Sentence]| {

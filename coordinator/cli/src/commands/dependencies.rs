@@ -27,8 +27,8 @@ use super::train::{End, FleetOptions, train_with};
     \x20 grammaton dependencies tagged.conllu --rules none --quiet\n\
     \x20 grammaton dependencies partly.conllu --constrain --out completed")]
 pub struct Args {
-    /// Tagged sentences: CoNLL-U, or a word and its tag a line with a tab between them and a blank line after each sentence; plain, .gz or .zst.
-    /// Heads that all words have are scored against and otherwise ignored
+    /// Tagged sentences: CoNLL-U, or a word and its tag a line with a tab between them and a blank line after each sentence; plain, .gz or .zst;
+    /// `-` for standard input. Heads that all words have are scored against and otherwise ignored
     file: PathBuf,
     /// Column of the tags [default: upos if all words have one, else xpos]
     #[arg(long, value_enum)]

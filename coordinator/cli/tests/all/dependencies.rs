@@ -1,6 +1,11 @@
 //! `grammaton dependencies`: heads of any file of tagged words, rules, and heads that are known.
 
 use std::fs;
+use std::io::Write as _;
+
+use assert_cmd::Command;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use super::cli::{at, folder, grammaton, refused, stdout};
 
@@ -99,6 +104,79 @@ fn rules_are_of_the_user() {
         &["dependencies", &penn, "--rules", "ud"],
         &["penn.tsv: --rules: the rules \"ud\" are of universal tags"],
     );
+}
+
+#[test]
+fn parameters_are_shown_as_tables() {
+    let prior = |prior: &str, out: &str| {
+        format!(
+            "[model]\nkind = \"dmv\"\n[corpus]\npath = \"gold.conllu\"\n[inference]\n{prior}max_rounds = 3\n[output]\ndir = \"{out}\"\n"
+        )
+    };
+    let (vb, normal) = (prior("", "vb"), prior("prior = \"logistic-normal\"\n", "normal"));
+    let dir = folder(&[
+        ("gold.conllu", treebank(true).as_bytes()),
+        ("vb.toml", vb.as_bytes()),
+        ("normal.toml", normal.as_bytes()),
+    ]);
+    for job in ["vb.toml", "normal.toml"] {
+        grammaton(&["train", &at(&dir, job), "--quiet"]).success();
+    }
+    let table = |model: &str, name: &str| {
+        stdout(&grammaton(&["inspect", &at(&dir, model), "--table", name]).success())
+    };
+    let rows = |table: &str| -> Vec<Vec<String>> {
+        table.lines().skip(1).map(|line| line.split('\t').map(str::to_owned).collect()).collect()
+    };
+    let probability = |row: &Vec<String>| row.last().unwrap().parse::<f64>().unwrap();
+    for model in ["vb", "normal"] {
+        let roots = table(model, "roots");
+        assert!(roots.starts_with("root\tprobability\n"), "{roots}");
+        assert!((rows(&roots).iter().map(probability).sum::<f64>() - 1.0).abs() < 1e-5, "{roots}");
+        let attachments = table(model, "attachments");
+        assert!(attachments.starts_with("head\tside\tchild\tprobability\nDET\tleft\t"), "{attachments}");
+        let of_three = rows(&attachments);
+        assert_eq!(of_three.len(), 3 * 2 * 3);
+        for children in of_three.chunks(3) {
+            let found: Vec<f64> = children.iter().map(probability).collect();
+            assert!((found.iter().sum::<f64>() - 1.0).abs() < 1e-5, "{attachments}");
+            assert!(found.is_sorted_by(|one, other| one >= other), "{attachments}");
+        }
+        let stops = table(model, "stops");
+        assert!(stops.starts_with("head\tside\tchildren\tprobability\nDET\tleft\tnone\t"), "{stops}");
+        assert_eq!(rows(&stops).len(), 3 * 2 * 2);
+    }
+    let means = table("normal", "means");
+    assert!(means.starts_with("event\tmean\tvariance\nroot DET\t"), "{means}");
+    assert_eq!(rows(&means).len(), 3 + 3 * 2 * (3 + 2 * 2));
+    let covariances = table("normal", "covariances");
+    assert!(covariances.starts_with("event\tother\tcovariance\tcorrelation\nroot DET\troot NOUN\t"));
+    assert!(rows(&covariances).iter().all(|row| probability(row).abs() <= 1.0), "{covariances}");
+    refused(
+        &["inspect", &at(&dir, "vb"), "--table", "means"],
+        &["--table: means and covariances are of logistic-normal priors", "Dirichlet"],
+    );
+}
+
+#[test]
+fn sentences_come_from_standard_input() {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(treebank(false).as_bytes()).unwrap();
+    let dir =
+        folder(&[("bare.conllu", treebank(false).as_bytes()), ("bare.conllu.gz", &gzip.finish().unwrap())]);
+    let expected = stdout(&grammaton(&["dependencies", &at(&dir, "bare.conllu"), "--quiet"]).success());
+    let unpacked = stdout(&grammaton(&["dependencies", &at(&dir, "bare.conllu.gz"), "--quiet"]).success());
+    assert_eq!(unpacked, expected);
+    let given = |text: String, out: &str| {
+        let args = ["dependencies", "-", "--quiet", "--out", out];
+        Command::cargo_bin("grammaton").unwrap().args(args).write_stdin(text).assert()
+    };
+    let out = at(&dir, "out");
+    given(treebank(false), &out).success();
+    assert_eq!(fs::read_to_string(dir.path().join("out/dependencies.conllu")).unwrap(), expected);
+    let error = given("a\tb\tc\td\n".to_owned(), &at(&dir, "other")).code(2);
+    let log = String::from_utf8(error.get_output().stderr.clone()).unwrap();
+    assert!(log.starts_with("error: standard input:1: found 4 columns between tabs"), "{log}");
 }
 
 #[test]
