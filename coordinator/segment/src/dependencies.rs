@@ -15,6 +15,7 @@ use grammaton::data::dependency::{Document, Punctuation, Sentence, Tags, select}
 use grammaton::data::tags::Tagged;
 use grammaton::models::decode::Decoder;
 use grammaton::models::dmv::biases;
+use grammaton::models::dmv::heads::have_tree;
 use grammaton::models::dmv::rules::{Rule, RuleSet, Unsuited};
 use serde::Deserialize;
 use training::input;
@@ -141,7 +142,10 @@ impl Parsing {
         }
         let is_biased = rules == RuleSet::None && RuleSet::Ud.factors(&names, 1.0).is_ok();
         if is_biased {
-            rules = RuleSet::Own(biases::of_sentences(&sentences));
+            // The job leaves out the others, and refuses rules of tags that it does not have.
+            let has_tree = |sentence: &&Sentence| !constrain || have_tree(&sentence.given);
+            let counted: Vec<Sentence> = sentences.iter().filter(has_tree).cloned().collect();
+            rules = RuleSet::Own(biases::of_sentences(&counted));
             notices.push(
                 "no knowledge of the tags is used; counts of the words and tags of the text say which tags govern (--rules)"
                     .to_owned(),

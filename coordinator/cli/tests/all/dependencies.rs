@@ -214,6 +214,7 @@ fn known_heads_are_kept() {
     let dir = folder(&[
         ("partly.conllu", partly.as_bytes()),
         ("crossing.conllu", (treebank(false) + crossing).as_bytes()),
+        ("rare.conllu", (treebank(false) + &crossing.replace("NOUN", "SYM")).as_bytes()),
     ]);
     let constrained = |name: &str| grammaton(&["dependencies", &at(&dir, name), "--constrain"]).success();
     let found = stdout(&constrained("partly.conllu"));
@@ -226,6 +227,8 @@ fn known_heads_are_kept() {
     );
     let found = heads(&stdout(&run));
     assert_eq!(found[12..], ["_"; 4]);
+    // A tag of that sentence alone has no bias.
+    grammaton(&["dependencies", &at(&dir, "rare.conllu"), "--constrain", "--rules", "none"]).success();
     let out = at(&dir, "out");
     grammaton(&["dependencies", &at(&dir, "crossing.conllu"), "--constrain", "--quiet", "--out", &out])
         .success();
