@@ -347,8 +347,8 @@ def dependencies(
     """Finds the heads of tagged words, as the command `grammaton dependencies` does, with the same options and defaults; they are the `trees` of the result.
 
     `sentences` is the path of a file in CoNLL-U, or an iterable of sentences, lists of rows `(word, tag)` or `(word, tag, head)`. Heads that all words have are scored
-    against. `tags` is the column of the tags, `"upos"` or `"xpos"`. `rules` say which trees are probable: `"ud"`, the default for universal tags, `"none"`, or a list,
-    as in `[{"leaf": ["DET"], "weight": -1}]`. With `constrain` trees have the heads that are given.
+    against. `tags` is the column of the tags, `"upos"` or `"xpos"`. `rules` say which trees are probable: `"ud"`, the default for universal tags, `"none"`, with
+    which counts of the text say which universal tags govern, or a list, as in `[{"leaf": ["DET"], "weight": -1}]`. With `constrain` trees have the heads that are given.
 
     >>> rows = [("the", "DET"), ("dog", "NOUN"), ("barks", "VERB")]
     >>> found = dependencies([rows, rows[1:]])

@@ -447,7 +447,12 @@ fn normal_state(
     beginning: &RunStart<'_>,
 ) -> Result<train::logistic_normal::State, MethodError> {
     let groups = Groups::new(grammar, &Lexicon::default());
-    let weights = first(beginning).weights(&groups, beginning.inference.seed, beginning.restart as u64);
+    let mut start = first(beginning);
+    if let (Start::Model, train::pcfg::Start::Counts(counts)) = (beginning.inference.start, &mut start) {
+        // Events that a model never had would have μ = −∞.
+        counts.iter_mut().for_each(|count| *count += MODEL_SMOOTHING);
+    }
+    let weights = start.weights(&groups, beginning.inference.seed, beginning.restart as u64);
     let alone = vec![None; groups.n_params()];
     let families = beginning.families.unwrap_or(&alone);
     let error = |failure: train::logistic_normal::Failure| match failure {
@@ -464,6 +469,8 @@ fn normal_state(
     }
 }
 
+/// Added to the counts of a model from which logistic-normal priors start, as to those of the harmonic start.
+const MODEL_SMOOTHING: f64 = 0.1;
 /// Relative change below which a run has converged, unless the job says another.
 const TOLERANCE: f64 = 1e-5;
 /// Tolerance of latent annotations: 0, as subtypes that are nearly alike hardly move in the first rounds.

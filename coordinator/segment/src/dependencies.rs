@@ -5,6 +5,7 @@
 //!
 //! The choice (docs/results/dmv.md): the dependency model with valence by variational Bayes from the harmonic start, with the
 //! rules `ud` where tags are universal and on the shortest sentences that have [`ENOUGH_WORDS`] together, else on those of up to ten words, read by MBR.
+//! Where tags are universal and the user wants no rules, [`biases`] that are counted in the sentences take their place, with more pseudo-counts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,8 @@ use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use grammaton::data::dependency::{Document, Punctuation, Sentence, Tags, select};
 use grammaton::data::tags::Tagged;
 use grammaton::models::decode::Decoder;
+use grammaton::models::dmv::biases;
+use grammaton::models::dmv::heads::have_tree;
 use grammaton::models::dmv::rules::{Rule, RuleSet, Unsuited};
 use serde::Deserialize;
 use training::input;
@@ -29,6 +32,10 @@ pub const FOUND: &str = "dependencies.conllu";
 pub const ENOUGH_WORDS: usize = 3000;
 /// Lengths of the longest sentence to train on.
 const LENGTHS: [usize; 7] = [10, 15, 20, 25, 30, 35, 40];
+/// Pseudo-counts of every event, with rules or without any.
+const ALPHA: f64 = 0.25;
+/// Words to train on for each pseudo-count of every event, with biases.
+const WORDS_PER_PSEUDO_COUNT: f64 = 375.0;
 const DECODER: Decoder = Decoder::MbrArcs;
 
 /// What the user says.
@@ -51,6 +58,10 @@ pub struct Parsing {
     text: String,
     tags: Tags,
     rules: RuleSet,
+    /// Whether the rules are biases, counted in the sentences.
+    is_biased: bool,
+    /// Pseudo-counts.
+    alpha: f64,
     constrain: bool,
     overwrite: bool,
     /// Words of the longest sentence to train on.
@@ -89,15 +100,15 @@ pub fn rules(name: &str) -> Result<RuleSet> {
 }
 
 impl Parsing {
-    /// Reads the sentences at `path`, and chooses.
+    /// Reads the sentences at `path`, which is `-` for standard input, and chooses.
     ///
     /// # Errors
     /// If the file cannot be read, or rules are of other tags.
     pub fn read(path: &Path, options: Options) -> Result<Parsing> {
         let Options { tags, rules, constrain, overwrite } = options;
-        let name = path.display().to_string();
-        let text = input::text(path, &name, "sentences")?;
-        let read = |tags| input::sound_dependencies(path, tags);
+        let (name, bytes) = input::named_bytes(path, "sentences")?;
+        let text = input::decoded(&bytes, &name)?;
+        let read = |tags| Document::read(&bytes, &name, tags);
         let words =
             |document: &Document| select(&document.sentences, Punctuation::Removed, usize::MAX).sentences;
         let has_tags = |sentences: &[Sentence]| {
@@ -129,17 +140,45 @@ impl Parsing {
                 found.with_context(|| format!("{name}: --rules"))?;
             }
         }
+        let is_biased = rules == RuleSet::None && RuleSet::Ud.factors(&names, 1.0).is_ok();
+        if is_biased {
+            // The job leaves out the others, and refuses rules of tags that it does not have.
+            let has_tree = |sentence: &&Sentence| !constrain || have_tree(&sentence.given);
+            let counted: Vec<Sentence> = sentences.iter().filter(has_tree).cloned().collect();
+            rules = RuleSet::Own(biases::of_sentences(&counted));
+            notices.push(
+                "no knowledge of the tags is used; counts of the words and tags of the text say which tags govern (--rules)"
+                    .to_owned(),
+            );
+        }
         let n_words = |&longest: &usize| -> usize {
             let lengths = sentences.iter().map(Sentence::n_words);
             lengths.filter(|&n| n <= longest).sum()
         };
         let [.., most] = LENGTHS;
-        // Without rules longer sentences do harm.
+        // Without rules or biases longer sentences do harm.
         let enough = if rules.is_empty() { 1 } else { ENOUGH_WORDS };
         let enough = LENGTHS.into_iter().find(|longest| n_words(longest) >= enough);
         let shortest = sentences.iter().map(Sentence::n_words).min().unwrap_or(0);
         let max_length = enough.unwrap_or(most).max(shortest);
-        Ok(Parsing { name, text, tags: column, rules, constrain, overwrite, max_length, notices })
+        let alpha = if is_biased {
+            let share = n_words(&max_length) as f64 / WORDS_PER_PSEUDO_COUNT;
+            ((share * 100.0).round() / 100.0).max(ALPHA)
+        } else {
+            ALPHA
+        };
+        Ok(Parsing {
+            name,
+            text,
+            tags: column,
+            rules,
+            is_biased,
+            alpha,
+            constrain,
+            overwrite,
+            max_length,
+            notices,
+        })
     }
 
     /// The column of the tags, as the job file names it.
@@ -184,13 +223,8 @@ impl Parsing {
     }
 
     fn job(&self) -> Result<String> {
-        let (tags, max_length) = (self.tag_column(), self.max_length);
-        let rules = toml::Value::try_from(&self.rules)
-            .context("internal error: rules are no TOML; please report it")?;
-        let rules = match self.rules {
-            RuleSet::None => String::new(),
-            _ => format!("rules = {rules}                          # knowledge put in, not learned\n"),
-        };
+        let (tags, max_length, alpha) = (self.tag_column(), self.max_length, self.alpha);
+        let rules = self.rules_in_job()?;
         let heads = if self.constrain { "heads = \"constrain\"\n" } else { "" };
         let (decoder, title) = (decoder_name(DECODER), title(&self.name));
         Ok(format!(
@@ -198,9 +232,34 @@ impl Parsing {
              [model]\nkind = \"dmv\"\n\n\
              [corpus]\npath = \"{CORPUS}\"\nheld_out = \"{CORPUS}\"               # heads of sentences of every length are found\n\
              tags = \"{tags}\"\nmax_length = {max_length}\n{heads}on_unparsable = \"skip\"\n\n\
-             [inference]\nmethod = \"vb\"\nalpha = 0.25\nmax_rounds = 40\nstart = \"harmonic\"\n{rules}\n\
+             [inference]\nmethod = \"vb\"\nalpha = {alpha}\nmax_rounds = 40\nstart = \"harmonic\"\n{rules}\n\
              [output]\ndir = \".\"\ntitle = {title}\ndecoders = [\"{decoder}\"]\nscore_every = 0\n"
         ))
+    }
+
+    /// The lines of the rules in the job file.
+    fn rules_in_job(&self) -> Result<String> {
+        let toml = |rules: &RuleSet| {
+            toml::Value::try_from(rules).context("internal error: rules are no TOML; please report it")
+        };
+        Ok(match &self.rules {
+            RuleSet::None => String::new(),
+            RuleSet::Ud => {
+                format!(
+                    "rules = {}                          # knowledge put in, not learned\n",
+                    toml(&self.rules)?
+                )
+            }
+            RuleSet::Own(rules) if self.is_biased => {
+                let line = |rule: &Rule| Ok(format!("  {},\n", toml(&RuleSet::Own(vec![rule.clone()]))?[0]));
+                let lines: String = rules.iter().map(line).collect::<Result<_>>()?;
+                format!(
+                    "rules_weight = 1.0\n# Counted in {CORPUS}: frequent words govern little, tags spread evenly over sentences more.\n\
+                     rules = [\n{lines}]\n"
+                )
+            }
+            RuleSet::Own(_) => format!("rules = {}  # knowledge put in, not learned\n", toml(&self.rules)?),
+        })
     }
 
     /// The path of the file that the results of the job have for [`FOUND`].

@@ -88,7 +88,8 @@ pub fn text(path: &Path, name: &str, what: &str) -> Result<String> {
     decoded(&bytes, name)
 }
 
-fn decoded(bytes: &[u8], name: &str) -> Result<String> {
+/// The text of a file with these bytes and this name.
+pub fn decoded(bytes: &[u8], name: &str) -> Result<String> {
     whole(bytes, name).map_err(|(line, fault)| anyhow!("{name}:{line}: {fault}"))
 }
 
@@ -121,7 +122,7 @@ pub fn sound_dependencies(path: &Path, tags: Tags) -> Result<Document> {
 }
 
 /// Reads the bytes at `path`; `-` is standard input. Returns the file's name for messages as well.
-fn named_bytes(path: &Path, what: &str) -> Result<(String, Vec<u8>)> {
+pub fn named_bytes(path: &Path, what: &str) -> Result<(String, Vec<u8>)> {
     let standard = path.as_os_str() == "-";
     let name = if standard { STANDARD_INPUT.to_owned() } else { path.display().to_string() };
     let read = if standard { all(io::stdin()) } else { bytes(path) };

@@ -1,5 +1,7 @@
 //! The learned parameters of a model, for display.
 
+pub mod dependencies;
+
 use grammaton::data::corpus::Unit;
 use grammaton::data::treebank::ROOT;
 use grammaton::grammar::{Grammar, SymbolId};

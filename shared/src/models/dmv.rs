@@ -22,7 +22,8 @@
 //!
 //! In this order: [`layout`] (which parameter is which event), [`heads`] (derivations as dependency trees, and back),
 //! [`harmonic`] (where training starts), [`families`] (attachments that a prior relates), [`decode`] (the best trees), [`constraint`]
-//! (trees that are not allowed), [`factors`] (what is known of arcs), [`rules`] (what is known of tags), [`nouns`] (noun constituents that are remembered). There are exactly one root and no crossing arcs.
+//! (trees that are not allowed), [`factors`] (what is known of arcs), [`rules`] (what is known of tags), [`biases`] (what the sentences
+//! themselves say of their tags), [`nouns`] (noun constituents that are remembered). There are exactly one root and no crossing arcs.
 //!
 //! The harmonic start, and the best tree under it:
 //!
@@ -68,6 +69,8 @@ pub mod constraint;
 pub mod factors;
 
 pub mod rules;
+
+pub mod biases;
 
 pub mod nouns;
 

@@ -5,6 +5,7 @@ use std::fs;
 
 use grammaton::data::dependency::{Punctuation, Sentence, Tags, read, select};
 use grammaton::models::dmv::heads::check;
+use grammaton::{Decoder, Fit, Method};
 
 fn treebank(name: &str) -> Vec<Sentence> {
     let path = format!("{}/../examples/dependency/{name}", env!("CARGO_MANIFEST_DIR"));
@@ -34,4 +35,21 @@ fn the_example_has_projective_trees_with_one_verb_as_root() {
             assert!(tag != "DET" || head == Some("NOUN"), "{:?}", sentence.words);
         }
     }
+}
+
+#[test]
+fn logistic_normal_priors_start_from_a_model_with_events_that_it_never_had() {
+    let train = select(&treebank("train.conllu"), Punctuation::Removed, 5).sentences;
+    // EM leaves many events without any count.
+    let em = Fit::dependencies(Method::em()).max_rounds(40).run(&train[..40]).unwrap();
+    let mut objectives = Vec::new();
+    let normal = Fit::dependencies(Method::logistic_normal())
+        .max_rounds(3)
+        .on_round(|round| objectives.push(round.objective))
+        .start_from_model(em)
+        .run(&train[..40])
+        .unwrap();
+    assert!(objectives.is_sorted(), "{objectives:?}");
+    let heads = normal.heads(&train[..40], Decoder::MbrArcs).unwrap();
+    assert!(heads.iter().all(Option::is_some));
 }

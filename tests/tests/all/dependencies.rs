@@ -47,8 +47,11 @@ fn an_output_is_scored_without_punctuation() {
     let expected = [
         "              directed  undirected     exact  attach-right  attach-left     words  sentences",
         "up to 10        0.6667      0.8333    0.5000        0.3333       0.5000         6          2",
+        "  95 %       .500–1.00   .750–1.00 .000–1.00",
         "up to 20        0.6667      0.8333    0.5000        0.3333       0.5000         6          2",
+        "  95 %       .500–1.00   .750–1.00 .000–1.00",
         "all             0.6667      0.8333    0.5000        0.3333       0.5000         6          2",
+        "  95 %       .500–1.00   .750–1.00 .000–1.00",
     ];
     assert_eq!(text.lines().collect::<Vec<_>>(), expected);
     let json = folder.grammaton(&["eval", "dependencies", "gold.conllu", "found.tsv", "--json"]);
@@ -56,7 +59,14 @@ fn an_output_is_scored_without_punctuation() {
     for class in ["up_to_10", "up_to_20", "all"] {
         assert_eq!(scores[class]["directed"], 4.0 / 6.0, "{class}");
         assert_eq!(scores[class]["words"], 6, "{class}");
+        assert_eq!(scores["intervals"][class]["directed"]["low"], 0.5, "{class}");
     }
+    // An interval is of the seed and the number of samples.
+    let with = |more: &[&str]| {
+        folder.grammaton(&[&["eval", "dependencies", "gold.conllu", "found.tsv"], more].concat())
+    };
+    assert_eq!(with(&["--seed", "1", "--resamples", "10000"]), text);
+    assert_ne!(with(&["--resamples", "1"]), text);
     let kept = ["eval", "dependencies", "gold.conllu", "gold.conllu", "--keep-punctuation", "--json"];
     let scores: Value = serde_json::from_str(&folder.grammaton(&kept)).unwrap();
     assert_eq!((&scores["all"]["words"], &scores["all"]["exact"]), (&Value::from(9), &Value::from(1.0)));
@@ -130,8 +140,6 @@ fn incomparable_files_are_refused_in_one_line() {
     let kept = "found.tsv:1: found `Loudly` as word 4 of the sentence, but gold.conllu:2 has `.`; \
                 expected the same words, with punctuation or without";
     refused(&folder, &["gold.conllu", "found.tsv", "--keep-punctuation"], kept);
-    let printed = folder.run(&["eval", "dependencies", "gold.conllu", "found.tsv", "--seed", "2"]);
-    assert!(printed.code == 2 && printed.log.contains("--against"), "{}", printed.log);
 }
 
 /// Folder of corpora outside the repository.

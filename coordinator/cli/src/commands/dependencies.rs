@@ -27,14 +27,14 @@ use super::train::{End, FleetOptions, train_with};
     \x20 grammaton dependencies tagged.conllu --rules none --quiet\n\
     \x20 grammaton dependencies partly.conllu --constrain --out completed")]
 pub struct Args {
-    /// Tagged sentences: CoNLL-U, or a word and its tag a line with a tab between them and a blank line after each sentence; plain, .gz or .zst.
-    /// Heads that all words have are scored against and otherwise ignored
+    /// Tagged sentences: CoNLL-U, or a word and its tag a line with a tab between them and a blank line after each sentence; plain, .gz or .zst;
+    /// `-` for standard input. Heads that all words have are scored against and otherwise ignored
     file: PathBuf,
     /// Column of the tags [default: upos if all words have one, else xpos]
     #[arg(long, value_enum)]
     tags: Option<TagColumn>,
-    /// Rules that say which trees are probable: none, those of universal tags (ud), or a file in TOML with rules = [...] [default: ud for universal
-    /// tags, else none]
+    /// Rules that say which trees are probable: those of universal tags (ud), a file in TOML with rules = [...], or none, which with universal tags
+    /// lets counts of the text say which tags govern [default: ud for universal tags, else none]
     #[arg(long, value_name = "none|ud|FILE")]
     rules: Option<String>,
     /// Find trees that have the heads of the file; words whose head is _ may have any

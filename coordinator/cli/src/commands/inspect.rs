@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
-use basics::streams::Stdout;
+use anyhow::{Context as _, Result};
+use basics::streams::{self, Stdout};
+use training::inspection::dependencies::{Table, table};
 use training::inspection::{Inspection, inspect};
 use training::model::{Entry, SavedModel};
 
@@ -13,6 +14,7 @@ use super::Answer;
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:\n\
     \x20 grammaton inspect results --top 50\n\
+    \x20 grammaton inspect heads --table attachments\n\
     \x20 grammaton inspect results --json")]
 pub struct Args {
     /// Model: a folder written by `train`, or its model.bin
@@ -20,14 +22,50 @@ pub struct Args {
     /// Number of strings to show of each adapted nonterminal, the most used first
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub top: usize,
+    /// Print a table of a dependency model, with tabs between its columns
+    #[arg(help_heading = "Output", long, value_enum, conflicts_with = "json")]
+    pub table: Option<TableName>,
     /// Print one JSON object
     #[arg(help_heading = "Output", long)]
     pub json: bool,
 }
 
+/// A table of the parameters of a dependency model.
+#[derive(Clone, Copy, clap::ValueEnum, Debug)]
+pub enum TableName {
+    /// head, side, child, probability
+    Attachments,
+    /// head, side, children on it so far (none or some), probability of no more
+    Stops,
+    /// tag, probability as root
+    Roots,
+    /// event, mean and variance of its logistic-normal prior
+    Means,
+    /// two events, covariance and correlation of their logistic-normal prior
+    Covariances,
+}
+
+impl From<TableName> for Table {
+    fn from(name: TableName) -> Table {
+        match name {
+            TableName::Attachments => Table::Attachments,
+            TableName::Stops => Table::Stops,
+            TableName::Roots => Table::Roots,
+            TableName::Means => Table::Means,
+            TableName::Covariances => Table::Covariances,
+        }
+    }
+}
+
 /// Shows a model.
 pub fn run(args: &Args) -> Result<Answer> {
     let saved = SavedModel::load(&args.model)?;
+    if let Some(name) = args.table {
+        let text =
+            table(&saved, name.into()).with_context(|| format!("{}: --table", args.model.display()))?;
+        streams::print(&text)?;
+        return Ok(Answer::Yes);
+    }
     let inspection = inspect(&saved, args.top);
     let mut out = Stdout::lock();
     if args.json {

@@ -1,6 +1,11 @@
 //! `grammaton dependencies`: heads of any file of tagged words, rules, and heads that are known.
 
 use std::fs;
+use std::io::Write as _;
+
+use assert_cmd::Command;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use super::cli::{at, folder, grammaton, refused, stdout};
 
@@ -83,7 +88,6 @@ fn rules_are_of_the_user() {
     let with =
         |rules: &str| stdout(&grammaton(&["dependencies", &file, "--quiet", "--rules", rules]).success());
     assert_eq!(heads(&with(&at(&dir, "rules.toml")))[..3], ["0", "1", "1"]);
-    assert_ne!(with("none"), with("ud"));
     for (rules, parts) in [
         (at(&dir, "wrong.toml"), ["wrong.toml: rule 1: ", "a rule needs a `weight`"]),
         (at(&dir, "other.toml"), ["--rules: `root` of a rule", "did you mean `DET`?"]),
@@ -102,6 +106,107 @@ fn rules_are_of_the_user() {
 }
 
 #[test]
+fn without_rules_counts_of_the_text_say_which_tags_govern() {
+    let others = [("dog", "cow"), ("barks", "moos"), ("cat", "hen"), ("sleeps", "clucks")];
+    let other = others.iter().fold(treebank(false), |text, (word, other)| text.replace(word, other));
+    let text = treebank(false) + &other;
+    let dir = folder(&[("bare.conllu", text.as_bytes()), ("empty.toml", b"rules = []\n")]);
+    let (file, out, plain) = (at(&dir, "bare.conllu"), at(&dir, "out"), at(&dir, "plain"));
+    let run = grammaton(&["dependencies", &file, "--rules", "none", "--out", &out]).success();
+    let log = String::from_utf8(run.get_output().stderr.clone()).unwrap();
+    assert!(log.contains("no knowledge of the tags is used; counts of the words and tags"), "{log}");
+    assert!(log.contains("4 rules of strength 1 are put in before training"), "{log}");
+    let job = fs::read_to_string(dir.path().join("out/job.toml")).unwrap();
+    // Determiners are the most frequent words, and missing in some sentences.
+    let weight = |tag: &str| -> f64 {
+        let rule = job.lines().find(|line| line.contains(&format!("[\"{tag}\"]"))).unwrap();
+        rule.split("weight = ").nth(1).unwrap().trim_end_matches([' ', '}', ',']).parse().unwrap()
+    };
+    assert!(weight("DET") < weight("NOUN") && weight("DET") < weight("VERB"), "{job}");
+    assert!(job.contains("across = \"punctuation\", weight = -1.0"), "{job}");
+    let parsed = stdout(&grammaton(&["parse", &out, &file, "--decoder", "mbr-arcs"]).success());
+    assert_eq!(parsed, fs::read_to_string(dir.path().join("out/dependencies.conllu")).unwrap());
+    // An empty file of rules leaves them out too.
+    let rules = at(&dir, "empty.toml");
+    let run = grammaton(&["dependencies", &file, "--rules", &rules, "--out", &plain]).success();
+    let log = String::from_utf8(run.get_output().stderr.clone()).unwrap();
+    assert!(!log.contains("knowledge") && !log.contains("put in"), "{log}");
+}
+
+#[test]
+fn sentences_come_from_standard_input() {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(treebank(false).as_bytes()).unwrap();
+    let dir =
+        folder(&[("bare.conllu", treebank(false).as_bytes()), ("bare.conllu.gz", &gzip.finish().unwrap())]);
+    let expected = stdout(&grammaton(&["dependencies", &at(&dir, "bare.conllu"), "--quiet"]).success());
+    let unpacked = stdout(&grammaton(&["dependencies", &at(&dir, "bare.conllu.gz"), "--quiet"]).success());
+    assert_eq!(unpacked, expected);
+    let given = |text: String, out: &str| {
+        let args = ["dependencies", "-", "--quiet", "--out", out];
+        Command::cargo_bin("grammaton").unwrap().args(args).write_stdin(text).assert()
+    };
+    let out = at(&dir, "out");
+    given(treebank(false), &out).success();
+    assert_eq!(fs::read_to_string(dir.path().join("out/dependencies.conllu")).unwrap(), expected);
+    let error = given("a\tb\tc\td\n".to_owned(), &at(&dir, "other")).code(2);
+    let log = String::from_utf8(error.get_output().stderr.clone()).unwrap();
+    assert!(log.starts_with("error: standard input:1: found 4 columns between tabs"), "{log}");
+}
+
+#[test]
+fn parameters_are_shown_as_tables() {
+    let prior = |prior: &str, out: &str| {
+        format!(
+            "[model]\nkind = \"dmv\"\n[corpus]\npath = \"gold.conllu\"\n[inference]\n{prior}max_rounds = 3\n[output]\ndir = \"{out}\"\n"
+        )
+    };
+    let (vb, normal) = (prior("", "vb"), prior("prior = \"logistic-normal\"\n", "normal"));
+    let dir = folder(&[
+        ("gold.conllu", treebank(true).as_bytes()),
+        ("vb.toml", vb.as_bytes()),
+        ("normal.toml", normal.as_bytes()),
+    ]);
+    for job in ["vb.toml", "normal.toml"] {
+        grammaton(&["train", &at(&dir, job), "--quiet"]).success();
+    }
+    let table = |model: &str, name: &str| {
+        stdout(&grammaton(&["inspect", &at(&dir, model), "--table", name]).success())
+    };
+    let rows = |table: &str| -> Vec<Vec<String>> {
+        table.lines().skip(1).map(|line| line.split('\t').map(str::to_owned).collect()).collect()
+    };
+    let probability = |row: &Vec<String>| row.last().unwrap().parse::<f64>().unwrap();
+    for model in ["vb", "normal"] {
+        let roots = table(model, "roots");
+        assert!(roots.starts_with("root\tprobability\n"), "{roots}");
+        assert!((rows(&roots).iter().map(probability).sum::<f64>() - 1.0).abs() < 1e-5, "{roots}");
+        let attachments = table(model, "attachments");
+        assert!(attachments.starts_with("head\tside\tchild\tprobability\nDET\tleft\t"), "{attachments}");
+        let of_three = rows(&attachments);
+        assert_eq!(of_three.len(), 3 * 2 * 3);
+        for children in of_three.chunks(3) {
+            let found: Vec<f64> = children.iter().map(probability).collect();
+            assert!((found.iter().sum::<f64>() - 1.0).abs() < 1e-5, "{attachments}");
+            assert!(found.is_sorted_by(|one, other| one >= other), "{attachments}");
+        }
+        let stops = table(model, "stops");
+        assert!(stops.starts_with("head\tside\tchildren\tprobability\nDET\tleft\tnone\t"), "{stops}");
+        assert_eq!(rows(&stops).len(), 3 * 2 * 2);
+    }
+    let means = table("normal", "means");
+    assert!(means.starts_with("event\tmean\tvariance\nroot DET\t"), "{means}");
+    assert_eq!(rows(&means).len(), 3 + 3 * 2 * (3 + 2 * 2));
+    let covariances = table("normal", "covariances");
+    assert!(covariances.starts_with("event\tother\tcovariance\tcorrelation\nroot DET\troot NOUN\t"));
+    assert!(rows(&covariances).iter().all(|row| probability(row).abs() <= 1.0), "{covariances}");
+    refused(
+        &["inspect", &at(&dir, "vb"), "--table", "means"],
+        &["--table: means and covariances are of logistic-normal priors", "Dirichlet"],
+    );
+}
+
+#[test]
 fn known_heads_are_kept() {
     let partly = treebank(false).replacen("1\tthe\t_\tDET\t_\t_\t_", "1\tthe\t_\tDET\t_\t_\t3", 1);
     // 1 → 3 and 4 → 2 cross.
@@ -109,6 +214,7 @@ fn known_heads_are_kept() {
     let dir = folder(&[
         ("partly.conllu", partly.as_bytes()),
         ("crossing.conllu", (treebank(false) + crossing).as_bytes()),
+        ("rare.conllu", (treebank(false) + &crossing.replace("NOUN", "SYM")).as_bytes()),
     ]);
     let constrained = |name: &str| grammaton(&["dependencies", &at(&dir, name), "--constrain"]).success();
     let found = stdout(&constrained("partly.conllu"));
@@ -121,6 +227,8 @@ fn known_heads_are_kept() {
     );
     let found = heads(&stdout(&run));
     assert_eq!(found[12..], ["_"; 4]);
+    // A tag of that sentence alone has no bias.
+    grammaton(&["dependencies", &at(&dir, "rare.conllu"), "--constrain", "--rules", "none"]).success();
     let out = at(&dir, "out");
     grammaton(&["dependencies", &at(&dir, "crossing.conllu"), "--constrain", "--quiet", "--out", &out])
         .success();

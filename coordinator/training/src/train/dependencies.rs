@@ -23,6 +23,7 @@ use grammaton::grammar::tree::Tree;
 use grammaton::grammar::{Grammar, SymbolId};
 use grammaton::models::Model;
 use grammaton::models::decode::{Decode, Decoder};
+use grammaton::models::dmv::rules::RuleSet;
 use grammaton::models::dmv::{self, Layout, nouns};
 use grammaton::settings::Inference;
 use grammaton::settings::method::{Estimator, RULED};
@@ -129,9 +130,8 @@ impl Dependencies {
         let families = job.points.iter().map(of_point).collect::<Result<_>>()?;
         let Inference { rules, rules_weight, .. } = &job.points[0].inference;
         if !rules.is_empty() && has_factors(job) {
-            notices.push(format!(
-                "{rules} of strength {rules_weight} are put in, not learned (inference.rules)"
-            ));
+            let how = if *rules == RuleSet::Ud { ", not learned" } else { " before training" };
+            notices.push(format!("{rules} of strength {rules_weight} are put in{how} (inference.rules)"));
         }
         for component in job.points.iter().flat_map(|point| &point.inference.components) {
             component.resolve(&tags.names).with_context(|| format!("{name}: inference.components"))?;

@@ -7,20 +7,23 @@
 //! - a word is right if it has the head of the gold, the root being one like others; so *directed* accuracy is also that of edges;
 //! - *undirected*, it is also right if the gold has the edge the other way round;
 //! - by *neutral edge direction* (NED; Schwartz et al. 2011), also if the head is the gold head of its gold head;
-//! - accuracies are counted over all words of all sentences (micro-averaged).
+//! - accuracies are counted over all words of all sentences (micro-averaged), with [`intervals()`] by a bootstrap over sentences.
 //!
 //! The *baselines* hang each word on its neighbour: attach-right on the next, the last being the root, attach-left on the one before.
 //! A score whose denominator is 0 is `None`, never NaN. Relations have no labels.
 //!
 //! Klein & Manning (2004) for the two accuracies.
 
-use serde::{Deserialize, Serialize};
+mod intervals;
 
 use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 
 use super::Source;
 use super::significance::{Bootstrap, Resamples, sign_test};
 use crate::data::dependency::{Punctuation, Sentence, select};
+pub use intervals::{Intervals, intervals};
 
 /// Accuracies on a set of sentences.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
@@ -311,16 +314,20 @@ fn n_right(gold: &[u32], predicted: impl IntoIterator<Item = u32>) -> u64 {
     gold.iter().zip(predicted).filter(|&(&gold, predicted)| gold == predicted).count() as u64
 }
 
+/// Number of words whose head is a word that depends on them in the gold.
+fn n_turned(gold: &[u32], predicted: &[u32]) -> u64 {
+    let turned = |(word, &head): (u32, &u32)| head > 0 && gold[head as usize - 1] == word;
+    (1..).zip(predicted).filter(|&edge| turned(edge)).count() as u64
+}
+
 fn attachment<'p>(pairs: impl Iterator<Item = &'p Pair>) -> Attachment {
     let (mut directed, mut undirected, mut exact, mut words, mut sentences) = (0, 0, 0, 0, 0);
     let (mut to_right, mut to_left) = (0, 0);
     for Pair { gold, predicted, .. } in pairs {
         let n = gold.len() as u32;
         let right = n_right(gold, predicted.iter().copied());
-        // A head that is a word whose head in the gold is this word.
-        let turned = |(word, &head): (u32, &u32)| head > 0 && gold[head as usize - 1] == word;
         directed += right;
-        undirected += right + (1..).zip(predicted).filter(|&edge| turned(edge)).count() as u64;
+        undirected += right + n_turned(gold, predicted);
         exact += u64::from(right == u64::from(n));
         to_right += n_right(gold, (1..=n).map(|word| if word == n { 0 } else { word + 1 }));
         to_left += n_right(gold, 0..n);

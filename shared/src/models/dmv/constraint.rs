@@ -287,7 +287,7 @@ pub fn restricted(layout: Layout, forest: &Forest, allows: impl Fn(usize, usize)
 }
 
 /// The layout of `grammar`, and its tags, if it is one of the DMV without phrases; pseudo-counts may be others.
-pub(super) fn layout_of(grammar: &Grammar) -> Option<(Layout, Vec<String>)> {
+pub fn layout_of(grammar: &Grammar) -> Option<(Layout, Vec<String>)> {
     let tags = nouns::tags(grammar)?;
     let is_plain =
         grammar.adapted().next().is_none() && grammar.n_nonterminals as usize == 1 + 6 * tags.len();

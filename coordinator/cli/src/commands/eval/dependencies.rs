@@ -1,4 +1,4 @@
-//! `grammaton eval dependencies`: attachment accuracies of one output, or a comparison of two outputs.
+//! `grammaton eval dependencies`: attachment accuracies of one output with 95 % intervals, or a comparison of two outputs.
 
 use std::path::{Path, PathBuf};
 
@@ -7,8 +7,9 @@ use basics::streams;
 use grammaton::data::dependency::{Punctuation, Sentence, Tags};
 use grammaton::data::eval::Source;
 use grammaton::data::eval::dependencies::{
-    Attachment, ByLength, Comparison, Details, Group, compare, details, score,
+    Attachment, ByLength, Comparison, Details, Group, Intervals, compare, details, intervals, score,
 };
+use grammaton::data::eval::significance::Interval;
 use serde::Serialize;
 use training::baselines;
 use training::compare::scores::probability;
@@ -43,12 +44,11 @@ pub struct Args {
     /// Score punctuation like words
     #[arg(long)]
     pub keep_punctuation: bool,
-    /// Number of bootstrap samples of a comparison
-    #[arg(help_heading = "Comparison", long, value_name = "N", default_value_t = 10_000, requires = "against",
-        value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    /// Number of bootstrap samples, of the intervals and of a comparison
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     pub resamples: u32,
     /// Seed of the bootstrap
-    #[arg(help_heading = "Comparison", long, value_name = "S", default_value_t = 1, requires = "against")]
+    #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
     /// Print one JSON object
     #[arg(help_heading = "Output", long)]
@@ -82,13 +82,14 @@ pub fn run(args: &Args) -> Result<Answer> {
     let text = match &args.against {
         None => {
             let scores = score(one.source(), other.source(), punctuation)?;
+            let intervals = intervals(one.source(), other.source(), punctuation, args.resamples, args.seed)?;
             let details =
                 args.details.then(|| details(one.source(), other.source(), punctuation)).transpose()?;
             let in_detail = details.as_ref().map(details_table).unwrap_or_default();
             if args.json {
-                serde_json::to_string(&Line { scores, details })? + "\n"
+                serde_json::to_string(&Line { scores, intervals, details })? + "\n"
             } else {
-                table(&scores) + &in_detail
+                table(&scores, &intervals) + &in_detail
             }
         }
         Some(gold) => {
@@ -107,6 +108,7 @@ pub fn run(args: &Args) -> Result<Answer> {
 struct Line {
     #[serde(flatten)]
     scores: ByLength<Attachment>,
+    intervals: ByLength<Intervals>,
     #[serde(skip_serializing_if = "Option::is_none")]
     details: Option<Details>,
 }
@@ -126,21 +128,33 @@ fn details_table(details: &Details) -> String {
     text
 }
 
-fn table(scores: &ByLength<Attachment>) -> String {
+fn table(scores: &ByLength<Attachment>, intervals: &ByLength<Intervals>) -> String {
     let mut text = format!(
         "{:<12}{:>10}{:>12}{:>10}{:>14}{:>13}{:>10}{:>11}\n",
         "", "directed", "undirected", "exact", "attach-right", "attach-left", "words", "sentences"
     );
-    for (class, scores) in scores.classes() {
+    for ((class, scores), (_, intervals)) in scores.classes().into_iter().zip(intervals.classes()) {
         let Attachment { directed, undirected, exact, attach_right, attach_left, words, sentences } = scores;
         let [directed, undirected, exact, attach_right, attach_left] =
             [directed, undirected, exact, attach_right, attach_left].map(|score| score_text(*score, 4));
         text.push_str(&format!(
             "{class:<12}{directed:>10}{undirected:>12}{exact:>10}{attach_right:>14}{attach_left:>13}{words:>10}{sentences:>11}\n"
         ));
+        let Intervals { directed, undirected, exact } = intervals;
+        let [directed, undirected, exact] = [directed, undirected, exact].map(|interval| between(*interval));
+        text.push_str(&format!("{:<12}{directed:>10}{undirected:>12}{exact:>10}\n", "  95 %"));
     }
     text += &baselines::of_attachment(&[("", scores)]).map(|below| below + "\n").unwrap_or_default();
     text
+}
+
+/// The ends of an interval, as `.662–.686`.
+fn between(interval: Option<Interval>) -> String {
+    let end = |value: f64| {
+        let text = format!("{value:.3}");
+        text.strip_prefix('0').map_or("1.00".to_owned(), str::to_owned)
+    };
+    interval.map_or("–".to_owned(), |Interval { low, high, .. }| format!("{}–{}", end(low), end(high)))
 }
 
 fn comparison_table(found: &ByLength<Comparison>) -> String {
