@@ -192,6 +192,8 @@ fn lines_and_words_that_differ_are_listed() {
     let page = read("compare.html");
     for part in [
         "<i class=\"off\">thecat</i>",
+        "<div class=\"samples compared\">",
+        ".samples i.off {",
         "3 of 7 lines",
         "words that B has and A lacks",
         "inference.concentration",
