@@ -254,7 +254,7 @@ impl Analyser {
                     Some(_) => Criterion::First(of_first),
                 };
                 let trees = matches!(criterion, Criterion::First(decoder) if decoder.gives_trees());
-                let asked = Asked { trees, probabilities, closed };
+                let asked = Asked { trees, probabilities, closed, ..Asked::default() };
                 let prepared = pool.install(|| ModelReader::new(&saved, criterion, asked));
                 reader = Some(prepared.context(
                     "the model has not learned from annotated lines; train it with annotated=, or leave out decoder=\"crf\"",

@@ -39,6 +39,8 @@
 //! # Ok::<(), grammaton::forest::TooAmbiguous>(())
 //! ```
 
+pub mod n_best;
+
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -153,23 +155,7 @@ pub fn decode_marked<'s>(
     sentences: impl Iterator<Item = (&'s [SymbolId], &'s TreeMarks)> + Clone,
 ) -> Result<Vec<Decoded>, TooAmbiguous> {
     let real = real(&with.weights);
-    let weights = || Weights { wide: &with.weights, real: &real };
-    let wants_arcs = with.decoders.contains(&Decoder::MbrArcs);
-    let factors = Factors::new(&prepared.grammar, sentences.clone().map(|(_, marks)| marks));
-    // The forest of a grammar without adapted nonterminals has all trees, so that one forest does for the posteriors and for the tree.
-    let factors = factors.or_else(|| if wants_arcs { Factors::ones(&prepared.grammar) } else { None });
-    let mbr = || Mbr::new(prepared, weights(), with.open);
-    let mut session = Session {
-        prepared,
-        with,
-        weights: weights(),
-        builder: prepared.builder(with.open),
-        scratch: Scratch::default(),
-        mbr: (wants_arcs && factors.is_none()).then(mbr).flatten(),
-        factored: factors.map(|factors| Factored::new(factors, &with.weights)),
-        inner: FxHashMap::default(),
-        inner_spans: FxHashMap::default(),
-    };
+    let mut session = Session::new(prepared, with, &real, sentences.clone());
     sentences.map(|(tokens, marks)| session.sentence(tokens, marks)).collect()
 }
 
@@ -189,7 +175,33 @@ struct Session<'a> {
     inner_spans: FxHashMap<ParamId, Arc<Vec<Span>>>,
 }
 
-impl Session<'_> {
+impl<'a> Session<'a> {
+    /// Prepares to analyse these sentences. `real`: the weights in real space.
+    fn new<'s>(
+        prepared: &'a Prepared,
+        with: &'a Decode,
+        real: &'a [f64],
+        sentences: impl Iterator<Item = (&'s [SymbolId], &'s TreeMarks)>,
+    ) -> Session<'a> {
+        let weights = || Weights { wide: &with.weights, real };
+        let wants_arcs = with.decoders.contains(&Decoder::MbrArcs);
+        let factors = Factors::new(&prepared.grammar, sentences.map(|(_, marks)| marks));
+        // The forest of a grammar without adapted nonterminals has all trees, so that one forest does for the posteriors and for the tree.
+        let factors = factors.or_else(|| if wants_arcs { Factors::ones(&prepared.grammar) } else { None });
+        let mbr = || Mbr::new(prepared, weights(), with.open);
+        Session {
+            prepared,
+            with,
+            weights: weights(),
+            builder: prepared.builder(with.open),
+            scratch: Scratch::default(),
+            mbr: (wants_arcs && factors.is_none()).then(mbr).flatten(),
+            factored: factors.map(|factors| Factored::new(factors, &with.weights)),
+            inner: FxHashMap::default(),
+            inner_spans: FxHashMap::default(),
+        }
+    }
+
     fn sentence(&mut self, tokens: &[SymbolId], marks: &TreeMarks) -> Result<Decoded, TooAmbiguous> {
         let Some(forest) = self.builder.build_within(0, tokens, &marks.brackets)?.cloned() else {
             return Ok(self.without_analysis(tokens));

@@ -133,7 +133,7 @@ fn assert_as_enumerated(case: &Case) {
 }
 
 /// Constituents of a tree, sorted.
-fn constituents(grammar: &Grammar, tree: &Tree) -> Vec<(SymbolId, usize, usize)> {
+pub fn constituents(grammar: &Grammar, tree: &Tree) -> Vec<(SymbolId, usize, usize)> {
     /// Adds those of the next node, and returns the number of terminals up to its end.
     fn add(
         nodes: &mut std::slice::Iter<'_, grammaton::grammar::tree::Node>,

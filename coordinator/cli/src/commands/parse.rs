@@ -192,6 +192,7 @@ fn segments(args: &Args, saved: &SavedModel) -> Result<Answer> {
         trees: matches!(args.format, Format::Brackets | Format::Export(_)),
         probabilities: args.boundaries.is_some(),
         closed: args.closed,
+        ..Asked::default()
     };
     let max_symbols = args.max_symbols.unwrap_or(Options::default().max_symbols);
     let cleaning = saved.cleaning.clone();
