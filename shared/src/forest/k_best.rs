@@ -1,6 +1,6 @@
 //! The most probable analyses of a forest, in order, each once.
 //!
-//! In: a [`Hypergraph`] in topological order, and how its derivations are told apart. Out: the k best analyses, each with the weight of its best derivation.
+//! In: a [`Hypergraph`] in topological order, and how its derivations are distinguished. Out: the k best analyses, each with the weight of its best derivation.
 //!
 //! Lazy k best parsing (Huang & Chiang 2005, algorithm 3), in which a derivation that is analysed as a better one of its node is passed over. What a
 //! derivation is analysed as depends on its edge and on the analyses of its tails alone, so that each node passes over its own, and the number of derivations looked at grows
@@ -313,11 +313,14 @@ mod tests {
 
     use super::*;
 
+    /// Weight, tails and name.
+    type NamedEdge = (f64, [usize; 2], Option<u8>);
+
     /// A graph whose derivations are analysed as lists of the names of their edges, some of which have the same name, or none.
     #[derive(Debug)]
     struct Named {
-        /// By node: weight, tails and name of each edge.
-        edges: Vec<Vec<(f64, [usize; 2], Option<u8>)>>,
+        /// By node.
+        edges: Vec<Vec<NamedEdge>>,
         lists: Lists<u8>,
     }
 

@@ -27,6 +27,12 @@ const TREES: [&str; 2] = [
 const WORDS: &str = "1 1 S --> C\n1 1 S --> C S\n1 1 S --> b S\nC --> W\n1 1 C --> W C\n1 1 C --> b W\nW --> L\n1 1 W --> L W\n\
     1 1 L --> a\n1 1 L --> b\n";
 
+/// Segmentations with their probabilities.
+type Segmentations = BTreeMap<Vec<u32>, f64>;
+
+/// A nonterminal and its span.
+type Constituent = (SymbolId, usize, usize);
+
 struct Case {
     grammar: Grammar,
     lexicon: Lexicon,
@@ -79,8 +85,8 @@ impl Case {
         &self,
         derivation: &Derivation,
         n: usize,
-        inside: &dyn Fn(&[SymbolId], SymbolId) -> BTreeMap<Vec<u32>, f64>,
-    ) -> BTreeMap<Vec<u32>, f64> {
+        inside: &dyn Fn(&[SymbolId], SymbolId) -> Segmentations,
+    ) -> Segmentations {
         let word = self.grammar.symbol("W").unwrap();
         // Parents come before children.
         let mut outermost: Vec<(usize, usize)> = Vec::new();
@@ -89,7 +95,7 @@ impl Case {
                 outermost.push((start, end));
             }
         }
-        let mut pieces: BTreeMap<usize, (usize, BTreeMap<Vec<u32>, f64>)> = BTreeMap::new();
+        let mut pieces: BTreeMap<usize, (usize, Segmentations)> = BTreeMap::new();
         for &(start, end) in &outermost {
             pieces.insert(start, (end, BTreeMap::from([(vec![end as u32], 1.0)])));
         }
@@ -117,7 +123,7 @@ impl Case {
     }
 
     /// The probability of each segmentation, summed over all derivations, inside of strings too.
-    fn shares(&self, tokens: &[SymbolId], base: Option<SymbolId>) -> BTreeMap<Vec<u32>, f64> {
+    fn shares(&self, tokens: &[SymbolId], base: Option<SymbolId>) -> Segmentations {
         let derivations = self.derivations(tokens, base);
         let mut shares = BTreeMap::new();
         let Some(sums) = sum(&derivations, &self.logs) else {
@@ -133,7 +139,7 @@ impl Case {
     }
 
     /// The segmentations by the best derivation of a string.
-    fn best(&self, tokens: &[SymbolId], base: SymbolId) -> BTreeMap<Vec<u32>, f64> {
+    fn best(&self, tokens: &[SymbolId], base: SymbolId) -> Segmentations {
         let derivations = self.derivations(tokens, Some(base));
         let weight = |it: &&Derivation| it.ln_weight(&self.logs);
         match derivations.iter().max_by(|a, b| weight(a).total_cmp(&weight(b))) {
@@ -146,7 +152,7 @@ impl Case {
     fn ranked(&self) -> Vec<(f64, Vec<u32>)> {
         let derivations = self.derivations(&self.tokens, None);
         let Some(sums) = sum(&derivations, &self.logs) else { return Vec::new() };
-        let mut best: BTreeMap<Vec<u32>, f64> = BTreeMap::new();
+        let mut best = Segmentations::new();
         for (derivation, posterior) in derivations.iter().zip(sums.posteriors) {
             let inside = |string: &[SymbolId], symbol| self.best(string, symbol);
             for ends in self.segmentations(derivation, self.tokens.len(), &inside).into_keys() {
@@ -166,7 +172,7 @@ fn assert_trees_as_enumerated(case: &Case) -> usize {
         assert!(case.n_best(3, Distinct::Trees).is_empty());
         return 0;
     };
-    let mut by_tree: Vec<(f64, Vec<(SymbolId, usize, usize)>)> = Vec::new();
+    let mut by_tree: Vec<(f64, Vec<Constituent>)> = Vec::new();
     for (derivation, posterior) in derivations.iter().zip(sums.posteriors) {
         let mut constituents = derivation.constituents.clone();
         constituents.sort_unstable();

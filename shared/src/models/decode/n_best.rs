@@ -139,7 +139,7 @@ impl Item {
     }
 }
 
-/// A forest as its derivations are told apart.
+/// A forest as its derivations are distinguished.
 struct Graph<'g, 'a> {
     session: &'g mut Session<'a>,
     forest: &'g Forest,
@@ -251,10 +251,10 @@ impl Shares<'_> {
         let is_segment = |start: u32, end: u32| is_end(start) && is_end(end) && !(start + 1..end).any(is_end);
         // By node: the weight of its derivations whose segments these are.
         let mut agreeing = vec![Wide::ONE];
-        for node in 1..=root {
+        for (node, &all) in beta.iter().enumerate().skip(1) {
             let Label { start, end, .. } = forest.labels[node];
             if self.session.is_segment_node(forest, node) {
-                agreeing.push(if is_segment(start, end) { beta[node] } else { Wide::ZERO });
+                agreeing.push(if is_segment(start, end) { all } else { Wide::ZERO });
                 continue;
             }
             let mut sum = Wide::ZERO;

@@ -23,7 +23,7 @@ pub fn trees(packed: &Packed, layout: &Layout, weights: &[f64], n: usize) -> Vec
     found.into_iter().map(|(weight, list)| ((weight / z).min(1.0), graph.lists.items(list))).collect()
 }
 
-/// A chart as its derivations are told apart: nodes are those of the chart with each subtype, after the empty one, up to the root with its only subtype.
+/// A chart as its derivations are distinguished: nodes are those of the chart with each subtype, after the empty one, up to the root with its only subtype.
 struct Graph<'a> {
     packed: &'a Packed,
     layout: &'a Layout,
