@@ -55,7 +55,7 @@ use crate::forest::binary::Kind;
 use crate::forest::build::Builder;
 use crate::forest::inside::{Scratch, Weights, edge_posteriors, real, total_weight};
 use crate::forest::steps::{self, Step};
-use crate::forest::{Edge, Forest};
+use crate::forest::{Edge, Forest, Label};
 use crate::grammar::ParamId;
 use crate::grammar::SymbolId;
 use crate::models::dmv::decode::mbr_derivation;
@@ -302,8 +302,16 @@ impl<'a> Session<'a> {
             Decoder::MbrTree => {
                 let mut posterior = vec![0.0; forest.n_nodes()];
                 edge_posteriors(forest, &self.weights, &mut self.scratch, |node, _, p| posterior[node] += p);
-                let score =
-                    |node: usize| if self.printed(forest, node).is_some() { posterior[node] } else { 0.0 };
+                // Known constituents can give one constituent several nodes.
+                let mut by_label: FxHashMap<(u32, u32, u32), f64> = FxHashMap::default();
+                let name = |Label { symbol, start, end }: Label| (symbol, start, end);
+                for (label, posterior) in forest.labels.iter().zip(&posterior) {
+                    *by_label.entry(name(*label)).or_insert(0.0) += posterior;
+                }
+                let score = |node: usize| match self.printed(forest, node) {
+                    Some(_) => by_label[&name(forest.labels[node])],
+                    None => 0.0,
+                };
                 let alive = |param: u32| !self.weights.wide[param as usize].is_zero();
                 best::max_sum(forest, score, alive).map(|(_, derivation)| derivation)
             }
