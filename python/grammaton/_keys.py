@@ -100,7 +100,7 @@ class Keys(TypedDict, total=False):
     """Symbol that marks a position without a boundary in a line of `annotated`, as in `li~kely`; otherwise as `boundary_mark`."""
 
     brackets: str | os.PathLike[str] | None
-    """Sentences of the corpus with constituents that are known, as `(the dog) sees (NP the cat)`: their trees are those without constituents that cross a bracket, or over a bracket with the name of a nonterminal are another one."""
+    """Sentences of the corpus with constituents that are known, as `(the dog) sees (NP the cat)`: their trees are those without constituents that cross a bracket, and with one over each bracket that has the name of a nonterminal, of this name."""
 
     held_out: str | os.PathLike[str] | None
     """Held-out sentences, to measure with: a file in the format of the corpus. Of `dmv` it may be the corpus itself, and then heads of its sentences of every length are found, and nothing is measured."""

@@ -31,6 +31,9 @@ class Parse:
     brackets: str | None = field(default=None, repr=False)
     #: The probability of a boundary at each position between symbols; `None` without an analysis, and unless `parse` is asked for them.
     boundaries: tuple[float, ...] | None = field(default=None, repr=False)
+    #: The best analyses in order with their probabilities, this one first: segmentations, or trees in brackets of a model without segments and of a model
+    #: of trees; empty without an analysis, and `None` unless `parse` is asked for them.
+    n_best: tuple[tuple[float, str], ...] | None = field(default=None, repr=False)
     _heads: Dependencies | None = field(default=None, repr=False)
     _drawing: tuple[frozenset[str] | None, str] = field(default=(None, " "), repr=False, compare=False)
 
@@ -107,6 +110,7 @@ class Model:
         *,
         closed: bool = False,
         boundaries: bool = False,
+        n_best: int | None = None,
         threads: int | None = None,
     ) -> Iterator[Parse]:
         """Analyses sentences on all cores, some thousands at a time, in their order.
@@ -114,28 +118,29 @@ class Model:
         `texts` are lines in the format of the training corpus; for a model of trees, lines or lists of words; for a dependency model, lists of rows
         `(word, tag, …)` or of tags. `decoder` is `viterbi`, `mbr`, `mbr-tree`, `vote` (of the models of all chains) or `crf` (as annotated lines correct the vote);
         `viterbi` or `max-rule`; `viterbi` or `mbr-arcs`. By default it is `crf` if the model has learned from annotated lines, else `vote` if it has several
-        models, else `viterbi`. `closed` uses learned strings only. `boundaries` asks for the probabilities of boundaries. `ValueError` for another decoder, or a text with a line
-        break.
+        models, else `viterbi`. `closed` uses learned strings only. `boundaries` asks for the probabilities of boundaries, `n_best` for so many of the
+        best analyses, which a dependency model and the decoders `mbr-tree` and `max-rule` do not rank. `ValueError` for another decoder, or a text with a line break.
         """
         if isinstance(texts, str):
             raise TypeError("parse takes an iterable of sentences; give [text] for one")
         corpora.refuse_table(texts)
         # Checked here, not when the first sentence is asked for.
-        parser = self._model.parser(decoder, closed=closed, boundaries=boundaries, threads=threads)
-        return self._parse(iter(texts), parser)
+        parser = self._model.parser(decoder, closed=closed, boundaries=boundaries, n_best=n_best, threads=threads)
+        return self._parse(iter(texts), parser, n_best is not None)
 
-    def _parse(self, texts: Iterator[Any], parser: _lib.Parser) -> Iterator[Parse]:
+    def _parse(self, texts: Iterator[Any], parser: _lib.Parser, ranks: bool) -> Iterator[Parse]:
         drawing = self.drawing
         while batch := list(itertools.islice(texts, _BATCH)):
             if self.kind == "segments":
                 lines = [text if isinstance(text, str) else _joined(text) for text in batch]
-                for text, tree, log_probability, status, boundaries in parser.segments(lines):
+                for text, tree, log_probability, status, boundaries, found in parser.segments(lines):
                     probabilities = None if boundaries is None else tuple(boundaries)
-                    yield Parse(status, text, log_probability, tree, probabilities, None, drawing)
+                    n_best = tuple(found) if ranks else None
+                    yield Parse(status, text, log_probability, tree, probabilities, n_best, None, drawing)
             elif self.kind == "trees":
                 words = [text.split() if isinstance(text, str) else list(text) for text in batch]
-                for tree, status in parser.trees(words):
-                    yield Parse(status, brackets=tree)
+                for tree, status, found in parser.trees(words):
+                    yield Parse(status, brackets=tree, n_best=tuple(found) if ranks else None)
             else:
                 rows = [_rows(text) for text in batch]
                 for row, (heads, status) in zip(rows, parser.heads([tags for _, tags in rows]), strict=True):

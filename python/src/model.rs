@@ -12,6 +12,7 @@ use grammaton::decoding::Decoding;
 use grammaton::grammar::SymbolId;
 use grammaton::grammar::tree::Tree;
 use grammaton::models::Trained;
+use grammaton::models::decode::n_best::{Distinct, Ranked};
 use grammaton::models::decode::{Decoded, Decoder};
 use grammaton::models::dmv::heads::flat;
 use grammaton::models::dmv::nouns;
@@ -128,16 +129,19 @@ impl Model {
         })
     }
 
-    /// A parser with that decoder, by default the one that `grammaton parse` uses. If `closed`, it uses learned strings only; if `boundaries`, it gives their probabilities.
-    #[pyo3(signature = (decoder, *, closed = false, boundaries = false, threads = None))]
+    /// A parser with that decoder, by default the one that `grammaton parse` uses. If `closed`, it uses learned strings only; if `boundaries`, it gives their probabilities; with
+    /// `n_best`, so many of the best analyses.
+    #[pyo3(signature = (decoder, *, closed = false, boundaries = false, n_best = None, threads = None))]
     fn parser(
         &self,
         py: Python<'_>,
         decoder: Option<&str>,
         closed: bool,
         boundaries: bool,
+        n_best: Option<i64>,
         threads: Option<i64>,
     ) -> PyResult<Parser> {
+        let n_best = count("n_best", n_best, 1..=1000_u16)?.map(usize::from);
         let threads = count("threads", threads, 1..=u16::MAX)?.map(usize::from);
         let of_kind: &[&str] = match kind(&self.0) {
             Kind::Segments => &["viterbi", "mbr", "mbr-tree", "vote", "crf"],
@@ -151,9 +155,19 @@ impl Model {
         if boundaries && kind(&self.0) != Kind::Segments {
             return Err(PyValueError::new_err("boundaries are those of a model of segments"));
         }
+        let ranks = match kind(&self.0) {
+            Kind::Segments => decoder != Some("mbr-tree"),
+            Kind::Trees => decoder != Some("max-rule"),
+            Kind::Dependencies => false,
+        };
+        if n_best.is_some() && !ranks {
+            return Err(PyValueError::new_err(
+                "n_best is for the decoders viterbi, mbr, vote and crf of a model of segments, and for viterbi of a model of trees",
+            ));
+        }
         let (saved, decoder) = (self.0.clone(), decoder.map(str::to_owned));
         let analyser = interruptible(py, move || {
-            Analyser::new(saved, decoder.as_deref(), (closed, boundaries), threads)
+            Analyser::new(saved, decoder.as_deref(), (closed, boundaries), n_best, threads)
         })?;
         Ok(Parser { analyser: Arc::new(analyser), pid: process::id() })
     }
@@ -180,11 +194,16 @@ struct Analyser {
     /// Of a dependency model.
     decoding: Option<Decoding>,
     is_max_rule: bool,
+    /// Number of the best analyses that are asked for.
+    n_best: Option<usize>,
     pool: rayon::ThreadPool,
 }
 
-/// The segmentation of a line, its tree, its log-probability, its status as in tables, and the probabilities of its boundaries.
-type Segmented = (String, Option<String>, Option<f64>, String, Option<Vec<f64>>);
+/// The best analyses of a sentence, each with its probability.
+type Alternatives = Vec<(f64, String)>;
+
+/// The segmentation of a line, its tree, its log-probability, its status as in tables, the probabilities of its boundaries, and its best analyses.
+type Segmented = (String, Option<String>, Option<f64>, String, Option<Vec<f64>>, Alternatives);
 
 /// Status of a sentence for which a model of trees or dependencies has no analysis, and of one that has one.
 const FLAT: &str = "flat";
@@ -202,8 +221,12 @@ impl Parser {
         self.run(py, move |analyser| analyser.segment(&lines))
     }
 
-    /// Finds trees of sentences of words: bracketed, and whether each is more than a flat one.
-    fn trees(&self, py: Python<'_>, sentences: Vec<Vec<String>>) -> PyResult<Vec<(String, &'static str)>> {
+    /// Finds trees of sentences of words: bracketed, whether each is more than a flat one, and the best ones.
+    fn trees(
+        &self,
+        py: Python<'_>,
+        sentences: Vec<Vec<String>>,
+    ) -> PyResult<Vec<(String, &'static str, Alternatives)>> {
         self.run(py, move |analyser| analyser.find_trees(&sentences))
     }
 
@@ -235,6 +258,7 @@ impl Analyser {
         saved: Arc<SavedModel>,
         decoder: Option<&str>,
         (closed, probabilities): (bool, bool),
+        n_best: Option<usize>,
         threads: Option<usize>,
     ) -> Result<Analyser> {
         let pool = pool(threads)?;
@@ -254,7 +278,10 @@ impl Analyser {
                     Some(_) => Criterion::First(of_first),
                 };
                 let trees = matches!(criterion, Criterion::First(decoder) if decoder.gives_trees());
-                let asked = Asked { trees, probabilities, closed };
+                let has_segments = saved.model.of_grammar().is_some_and(|model| !model.segments.is_empty());
+                let distinct = if has_segments { Distinct::Segmentations } else { Distinct::Trees };
+                let n_best = n_best.map(|n| (n, distinct));
+                let asked = Asked { trees, probabilities, closed, n_best };
                 let prepared = pool.install(|| ModelReader::new(&saved, criterion, asked));
                 reader = Some(prepared.context(
                     "the model has not learned from annotated lines; train it with annotated=, or leave out decoder=\"crf\"",
@@ -265,17 +292,19 @@ impl Analyser {
             }
             (Kind::Dependencies | Kind::Trees, _) => {}
         }
-        Ok(Analyser { saved, reader, decoding, is_max_rule: decoder == Some("max-rule"), pool })
+        Ok(Analyser { saved, reader, decoding, is_max_rule: decoder == Some("max-rule"), n_best, pool })
     }
 
-    fn find_trees(&self, sentences: &[Vec<String>]) -> Result<Vec<(String, &'static str)>> {
+    fn find_trees(&self, sentences: &[Vec<String>]) -> Result<Vec<(String, &'static str, Alternatives)>> {
         let Trained::Treebank(model) = &self.saved.model else { bail!("not a model of trees") };
         let decoder = if self.is_max_rule { parse::Decoder::MaxRule } else { parse::Decoder::Viterbi };
         let parser = parse::Parser::new(model, parse::THRESHOLD);
         let tree = |words: &Vec<String>| {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             let parse = parser.parse(&words, decoder);
-            (brackets::line(&parse.tree), if parse.flat { FLAT } else { OK })
+            let n_best = self.n_best.map_or(Vec::new(), |n| parser.n_best(&words, n));
+            let n_best = n_best.iter().map(|(probability, tree)| (*probability, brackets::line(tree)));
+            (brackets::line(&parse.tree), if parse.flat { FLAT } else { OK }, n_best.collect())
         };
         Ok(self.pool.install(|| sentences.par_iter().map(tree).collect()))
     }
@@ -284,8 +313,10 @@ impl Analyser {
         let reader = self.reader.as_ref().context("not a model of segments")?;
         let SavedModel { format, unit, ref cleaning, .. } = *self.saved;
         let options = Options { format, unit, cleaning: cleaning.clone(), ..Options::default() };
-        let mut found: Vec<Segmented> =
-            lines.iter().map(|_| (String::new(), None, None, Status::Empty.to_string(), None)).collect();
+        let mut found: Vec<Segmented> = lines
+            .iter()
+            .map(|_| (String::new(), None, None, Status::Empty.to_string(), None, Vec::new()))
+            .collect();
         let text: String =
             lines.iter().flat_map(|line| [line.trim_end_matches(['\r', '\n']), "\n"]).collect();
         let corpus = match Corpus::whole(Reader::new(text.as_bytes(), "texts", &options)?) {
@@ -299,14 +330,17 @@ impl Analyser {
             let line =
                 found.get_mut(corpus.lines[at] as usize - 1).context("internal error: a line too many")?;
             *line = match reading {
-                Ok(Reading { ends, tree, log_probability, probabilities, .. }) => {
+                Ok(Reading { ends, tree, log_probability, probabilities, n_best, .. }) => {
                     let boundaries = probabilities.map(|probabilities| probabilities.boundaries);
                     let status = Status::Ok.to_string();
-                    (corpus.line(at, &ends), tree, Some(log_probability), status, boundaries)
+                    let text = |ranked: Ranked| ranked.tree.unwrap_or_else(|| corpus.line(at, &ranked.ends));
+                    let n_best =
+                        n_best.into_iter().map(|ranked| (ranked.probability, text(ranked))).collect();
+                    (corpus.line(at, &ends), tree, Some(log_probability), status, boundaries, n_best)
                 }
                 Err(unread) => {
                     let whole = corpus.line(at, &[corpus.sentences[at].len() as u32]);
-                    (whole, None, None, Status::from(unread).to_string(), None)
+                    (whole, None, None, Status::from(unread).to_string(), None, Vec::new())
                 }
             };
         }

@@ -487,5 +487,15 @@ def test_models_of_several_chains_vote(corpus: Path, tmp_path: Path, grammaton_c
     assert [parse.text for parse in model.parse(lines, "vote")] == there
     [alone] = model.parse(lines[:1], "viterbi")
     assert alone.tree is not None and alone.boundaries is None and found[0].tree is None
+    for decoder in ("vote", "mbr", "viterbi"):
+        options = ("--decoder", decoder, "--n-best", "3")
+        ranked = [row.split("\t") for row in grammaton_command("parse", out, corpus, *options).splitlines()[1:]]
+        best = [pair for parse in model.parse(lines, decoder, n_best=3) for pair in parse.n_best or ()]
+        assert best == [(float(probability), text) for _, _, probability, text in ranked]
+    assert alone.n_best is None
+    with pytest.raises(ValueError, match="n_best must be"):
+        model.parse(lines, n_best=0)
+    with pytest.raises(ValueError, match="n_best is for the decoders"):
+        model.parse(lines, "mbr-tree", n_best=2)
     with pytest.raises(ValueError, match="has not learned from annotated lines"):
         model.parse(lines, "crf")

@@ -73,27 +73,23 @@ pub struct TreeMarks {
     pub heads: Vec<Option<u32>>,
     /// The numbers of words before each place inside the sentence where punctuation was removed, ascending.
     pub breaks: Vec<u32>,
-    /// Of a constituent tree: spans that no constituent crosses, in any order. Trees with other constituents are left out.
+    /// Of a constituent tree: spans that no constituent crosses, in any order. Trees with constituents that do, or that lack a label of a bracket, are left out.
     pub brackets: Vec<Bracket>,
 }
 
-/// A span of the symbols of a sentence that no constituent crosses (Pereira & Schabes 1992).
+/// A span of the symbols of a sentence that no constituent crosses (Pereira & Schabes 1992), and which, with labels, is that of a constituent.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Bracket {
     /// Number of symbols before it.
     pub start: u32,
     /// Number of symbols before its end.
     pub end: u32,
-    /// The nonterminals of which a constituent of exactly this span is one; any if there are none.
+    /// Of the nonterminals at least one has a constituent of exactly this span; none says nothing.
     pub labels: Vec<SymbolId>,
 }
 
-impl Bracket {
-    /// Whether a constituent over that span may be the nonterminal `symbol`.
-    pub fn names(&self, symbol: SymbolId, start: u32, end: u32) -> bool {
-        (start, end) != (self.start, self.end) || self.labels.is_empty() || self.labels.contains(&symbol)
-    }
-}
+/// Labelled brackets that a span of a sentence may have.
+pub const MAX_LABELLED: usize = 16;
 
 impl TreeMarks {
     /// Whether nothing is known.
@@ -110,6 +106,15 @@ impl TreeMarks {
             && self.breaks.iter().all(is_inside)
             && self.breaks.is_sorted_by(|a, b| a < b)
             && self.brackets.iter().all(is_span)
+            && self.most_labelled() <= MAX_LABELLED
+    }
+
+    /// Labelled brackets of the span that has most.
+    pub fn most_labelled(&self) -> usize {
+        let labelled = self.brackets.iter().filter(|bracket| !bracket.labels.is_empty());
+        let mut spans: Vec<(u32, u32)> = labelled.map(|bracket| (bracket.start, bracket.end)).collect();
+        spans.sort_unstable();
+        spans.chunk_by(|a, b| a == b).map(<[_]>::len).max().unwrap_or_default()
     }
 
     /// Whether punctuation stood between two words, by their numbers from 1.

@@ -3,9 +3,13 @@
 //! In: a model, and sentences as symbols. Out: segmentations or trees, a log-probability for each sentence. For commands and for programs that
 //! hold a model in memory; training decodes its corpus on the fleet.
 
-use crate::data::Sentence;
+use std::sync::OnceLock;
+
+use crate::data::{Sentence, TreeMarks};
+use crate::forest::Prepared;
 use crate::grammar::{Grammar, SymbolId};
 use crate::models::Model;
+use crate::models::decode::n_best::{self, Distinct, Ranked};
 use crate::models::decode::{Decode, Decoded, Decoder};
 use crate::work::engine::{ComputeError, Engine};
 use crate::work::shard::Shard;
@@ -19,6 +23,8 @@ pub const CHUNK: usize = 256;
 pub struct Decoding {
     engine: Engine,
     task: Task,
+    /// The model for [`n_best`], once it is needed.
+    prepared: OnceLock<Prepared>,
 }
 
 impl Decoding {
@@ -40,7 +46,7 @@ impl Decoding {
             shard: Named::new(Shard::Sentences(Vec::new())),
             work: Work::Decode(Named::new(decode)),
         };
-        Decoding { engine: Engine::default(), task }
+        Decoding { engine: Engine::default(), task, prepared: OnceLock::new() }
     }
 
     /// The grammar, whose terminals sentences are made of.
@@ -71,5 +77,45 @@ impl Decoding {
         let answer = |sentence: &Option<Sentence>| sentence.as_ref().and_then(|_| decoded.next());
         let analysed = |decoded: &Decoded| decoded.log_z > f64::NEG_INFINITY;
         Ok(sentences.iter().map(answer).map(|decoded| decoded.filter(analysed)).collect())
+    }
+
+    /// The `n` most probable analyses of neighbouring sentences, on the caller's thread ([`n_best::most_probable`]).
+    pub fn most_probable(
+        &self,
+        sentences: &[Option<Sentence>],
+        n: usize,
+        distinct: Distinct,
+    ) -> Result<Vec<Vec<Ranked>>, ComputeError> {
+        let (nothing, empty) = (TreeMarks::default(), Vec::new());
+        let parts = sentences.iter().map(|sentence| match sentence {
+            Some(sentence) => (&sentence.tokens, &sentence.marks),
+            None => (&empty, &nothing),
+        });
+        let parts = parts.map(|(tokens, marks)| (&tokens[..], marks));
+        Ok(n_best::most_probable(self.prepared(), self.decode(), parts, n, distinct)?)
+    }
+
+    /// The probabilities of segmentations of neighbouring sentences ([`n_best::probabilities`]), 0 without a sentence.
+    pub fn probabilities(
+        &self,
+        sentences: &[(Option<&Sentence>, &[Vec<u32>])],
+    ) -> Result<Vec<Vec<f64>>, ComputeError> {
+        let known = sentences.iter().filter_map(|(sentence, of)| Some((&(*sentence)?.tokens[..], *of)));
+        let mut found = n_best::probabilities(self.prepared(), self.decode(), known)?.into_iter();
+        let answer = |(sentence, of): &(Option<&Sentence>, &[Vec<u32>])| {
+            sentence.and_then(|_| found.next()).unwrap_or_else(|| vec![0.0; of.len()])
+        };
+        Ok(sentences.iter().map(answer).collect())
+    }
+
+    fn prepared(&self) -> &Prepared {
+        let language = self.task.language.as_ref().expect("it was made with one");
+        self.prepared
+            .get_or_init(|| Prepared::new(language.grammar.value.clone(), language.lexicon.value.clone()))
+    }
+
+    fn decode(&self) -> &Decode {
+        let Work::Decode(decode) = &self.task.work else { unreachable!("it was made to decode") };
+        &decode.value
     }
 }

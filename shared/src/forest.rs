@@ -1,7 +1,7 @@
 //! Forests: the packed derivations of one item, the one currency between formalisms and algorithms.
 //!
 //! A [`Forest`] is a flat hypergraph in topological order. Formalisms only build forests ([`build`]); inference
-//! only reads them ([`inside`], [`best`], [`sample`]). It depends on the structure of the grammar, not on weights, so it is
+//! only reads them ([`inside`], [`best`], [`k_best`], [`sample`]). It depends on the structure of the grammar, not on weights, so it is
 //! built once and read in every round.
 //!
 //! ```
@@ -32,6 +32,7 @@ pub mod build;
 pub mod chains;
 pub mod dense;
 pub mod inside;
+pub mod k_best;
 pub mod prepared;
 pub mod sample;
 pub mod slots;

@@ -7,6 +7,8 @@
 
 pub mod line;
 
+mod n_best;
+
 pub mod json;
 
 pub mod conllu;
@@ -35,12 +37,20 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
-pub use line::{Level, Line, Segment};
+pub use line::{Alternative, Analysis, Level, Line, Segment};
 use results::Results;
 
-/// Formats of other programs.
+use crate::row::Row;
+
+/// Formats of a text with its analyses: three of grammaton's own, then those of other programs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
+    /// The text cut into segments.
+    Segmentation,
+    /// Bracketed trees.
+    Brackets,
+    /// A table.
+    Tsv,
     /// JSON Lines.
     Json,
     /// CoNLL-U.
@@ -59,7 +69,10 @@ pub enum Format {
 
 impl Format {
     /// All formats.
-    pub const ALL: [Format; 7] = [
+    pub const ALL: [Format; 10] = [
+        Format::Segmentation,
+        Format::Brackets,
+        Format::Tsv,
         Format::Json,
         Format::Conllu,
         Format::Latex,
@@ -72,6 +85,9 @@ impl Format {
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
+            Format::Segmentation => "segmentation",
+            Format::Brackets => "brackets",
+            Format::Tsv => "tsv",
             Format::Json => "json",
             Format::Conllu => "conllu",
             Format::Latex => "latex",
@@ -85,6 +101,9 @@ impl Format {
     /// What it is, in a few words.
     pub fn about(self) -> &'static str {
         match self {
+            Format::Segmentation => "Sentences cut into segments",
+            Format::Brackets => "Bracketed trees",
+            Format::Tsv => "A table: number of the line, gold, segmentation, log-probability, status",
             Format::Json => "JSON Lines: an object for each line",
             Format::Conllu => "CoNLL-U: a token for each word, morphemes as MSeg",
             Format::Latex => "Numbered examples with a line for glosses (gb4e)",
@@ -95,9 +114,9 @@ impl Format {
         }
     }
 
-    /// The format of that name.
-    pub fn of(name: &str) -> Option<Format> {
-        Format::ALL.into_iter().find(|format| format.name() == name)
+    /// Whether it is one of other programs.
+    pub fn is_of_other_programs(self) -> bool {
+        !matches!(self, Format::Segmentation | Format::Brackets | Format::Tsv)
     }
 }
 
@@ -107,6 +126,8 @@ pub struct Writer {
     /// Code of the language, where the format has one.
     language: String,
     has_begun: bool,
+    /// Whether lines are written as their best analyses, in a table or in JSON.
+    ranks: bool,
     /// Lines of formats that are written as a whole.
     lines: Vec<Line>,
 }
@@ -115,7 +136,12 @@ impl Writer {
     /// A writer of this format, of a text in the language of this code.
     pub fn new(format: Format, language: Option<&str>) -> Writer {
         let language = language.unwrap_or(flextext::UNKNOWN).to_owned();
-        Writer { format, language, has_begun: false, lines: Vec::new() }
+        Writer { format, language, has_begun: false, ranks: false, lines: Vec::new() }
+    }
+
+    /// Writes the best analyses of each line instead: objects in [`Format::Json`], else a table.
+    pub fn of_n_best(self) -> Writer {
+        Writer { ranks: true, ..self }
     }
 
     /// Adds a line, and returns what is to be written for it now.
@@ -123,10 +149,16 @@ impl Writer {
     /// # Errors
     /// A text that the format cannot have.
     pub fn line(&mut self, line: Line) -> Result<String> {
+        let begin = self.begin();
         match self.format {
+            Format::Json if self.ranks => n_best::object(&line),
+            _ if self.ranks => Ok(begin + &n_best::rows(&line)),
+            Format::Segmentation => Ok(line.segmentation() + "\n"),
+            Format::Brackets => Ok(line.tree.unwrap_or_default() + "\n"),
+            Format::Tsv => Ok(begin + &line.row() + "\n"),
             Format::Json => json::line(&line),
             Format::Conllu => conllu::line(&line),
-            Format::Latex => Ok(self.begin().to_owned() + &latex::line(&line)?),
+            Format::Latex => Ok(begin + &latex::line(&line)?),
             Format::Chat | Format::Textgrid | Format::Eaf | Format::Flextext => {
                 self.lines.push(line);
                 Ok(String::new())
@@ -134,9 +166,17 @@ impl Writer {
         }
     }
 
-    /// The begin of examples in LaTeX, once.
-    fn begin(&mut self) -> &'static str {
-        if std::mem::replace(&mut self.has_begun, true) { "" } else { latex::BEGIN }
+    /// The begin of the file, once.
+    fn begin(&mut self) -> String {
+        let begin = match self.format {
+            _ if std::mem::replace(&mut self.has_begun, true) => "",
+            Format::Json => "",
+            _ if self.ranks => n_best::HEADER,
+            Format::Tsv => Row::HEADER,
+            Format::Latex => return latex::BEGIN.to_owned(),
+            _ => "",
+        };
+        if begin.is_empty() { String::new() } else { begin.to_owned() + "\n" }
     }
 
     /// The rest of the file.
@@ -144,13 +184,14 @@ impl Writer {
     /// # Errors
     /// A text that the format cannot have.
     pub fn finish(mut self) -> Result<String> {
+        let begin = self.begin();
         match self.format {
-            Format::Json | Format::Conllu => Ok(String::new()),
-            Format::Latex => Ok(self.begin().to_owned() + latex::END),
+            Format::Latex => Ok(begin + latex::END),
             Format::Chat => chat::transcript(&self.lines, &self.language),
             Format::Textgrid => textgrid::grid(&self.lines),
             Format::Eaf => eaf::document(&self.lines),
             Format::Flextext => flextext::document(&self.lines, &self.language),
+            _ => Ok(begin),
         }
     }
 }
@@ -169,14 +210,18 @@ pub enum Kind {
 impl Kind {
     /// All of them.
     pub fn all() -> impl Iterator<Item = Kind> {
-        Format::ALL.into_iter().map(Kind::Text).chain([Kind::Table, Kind::Scores])
+        Format::ALL
+            .into_iter()
+            .filter(|it| it.is_of_other_programs())
+            .map(Kind::Text)
+            .chain([Kind::Table, Kind::Scores])
     }
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Text(format) => format.name(),
-            Kind::Table => "tsv",
+            Kind::Table => Format::Tsv.name(),
             Kind::Scores => "latex-scores",
         }
     }
@@ -185,7 +230,7 @@ impl Kind {
     pub fn about(self) -> &'static str {
         match self {
             Kind::Text(format) => format.about(),
-            Kind::Table => "A table: number of the line, gold, segmentation, log-probability, status",
+            Kind::Table => Format::Tsv.about(),
             Kind::Scores => "A table of the scores in LaTeX (booktabs), in percent",
         }
     }

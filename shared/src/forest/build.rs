@@ -5,8 +5,11 @@
 //! through these is dropped. So a right-recursive list opens only the suffixes of its span, and the forest holds only
 //! what is part of a derivation.
 
+mod brackets;
+
 use rustc_hash::FxHashMap;
 
+use self::brackets::{Brackets, Lacking};
 use super::binary::{Adapted, BinaryGrammar, Kind};
 use super::strings::StringIndex;
 use super::turn::{LARGE, Turn};
@@ -33,6 +36,8 @@ pub struct Builder<'a> {
     /// Tokens and where they end, sorted.
     ends: Vec<(SymbolId, u32)>,
     goals: Vec<Goal>,
+    /// `[n_goals]`, or empty without labelled brackets: what a goal's derivations have to have below it, over the same span.
+    lacking: Vec<Lacking>,
     open: Vec<GoalId>,
     known: Known,
     brackets: Brackets,
@@ -77,47 +82,6 @@ impl GoalId {
     }
 }
 
-/// Brackets that the constituents of an item agree with.
-#[derive(Default)]
-struct Brackets {
-    /// `[n_positions]`, or empty if there are none: where a constituent that begins here ends at the latest, so as not to leave a bracket around its begin.
-    latest_end: Vec<u32>,
-    /// `[n_positions]`: where a constituent that ends here begins at the earliest.
-    earliest_start: Vec<u32>,
-    /// Those that name the constituents of exactly their span.
-    labelled: Vec<Bracket>,
-}
-
-impl Brackets {
-    fn set(&mut self, brackets: &[Bracket], n_tokens: usize) {
-        let Brackets { latest_end, earliest_start, labelled } = self;
-        latest_end.clear();
-        earliest_start.clear();
-        labelled.clear();
-        if brackets.is_empty() {
-            return;
-        }
-        latest_end.resize(n_tokens + 1, u32::MAX);
-        earliest_start.resize(n_tokens + 1, 0);
-        for Bracket { start, end, .. } in checked(brackets) {
-            for inside in *start as usize + 1..*end as usize {
-                latest_end[inside] = latest_end[inside].min(*end);
-                earliest_start[inside] = earliest_start[inside].max(*start);
-            }
-        }
-        labelled.extend(brackets.iter().filter(|bracket| !bracket.labels.is_empty()).cloned());
-    }
-
-    /// Whether there may be a constituent of this nonterminal.
-    fn allow(&self, symbol: SymbolId, start: usize, end: usize) -> bool {
-        let Some(&latest_end) = self.latest_end.get(start) else { return true };
-        let (start_at, end_at) = (start as u32, end as u32);
-        end_at <= latest_end
-            && start_at >= self.earliest_start[end]
-            && self.labelled.iter().all(|bracket| bracket.names(symbol, start_at, end_at))
-    }
-}
-
 /// Stands in place of a node: a goal without a derivation.
 const UNPRODUCTIVE: u32 = u32::MAX;
 /// A goal with a derivation that is not known to be part of one of the root.
@@ -125,12 +89,13 @@ const UNREACHED: u32 = u32::MAX - 1;
 /// A goal that is part of a derivation of the root.
 const REACHED: u32 = u32::MAX - 2;
 
-/// Goals by their labels: in a table with a place for each symbol and span, or in a map where that would be too large.
+/// Goals by their labels and by what they lack: in a table with a place for each symbol and span, or in a map where that would be too large.
 #[derive(Default)]
 struct Known {
     /// [`GoalId::EMPTY`] where there is none.
     table: Vec<GoalId>,
     map: FxHashMap<u64, GoalId>,
+    n_symbols: u64,
     /// Positions between tokens.
     n_positions: u64,
     uses_table: bool,
@@ -140,31 +105,39 @@ struct Known {
 const MAX_TABLE: u64 = 1 << 20;
 
 impl Known {
-    /// Forgets `goals`, which are all that are known, and makes room for those of another item.
-    fn clear(&mut self, goals: &[Goal], n_symbols: usize, n_tokens: usize) {
+    /// Forgets `goals`, which are all that are known, with what they lack, and makes room for those of another item, which lack one of `n_lacking` sets.
+    fn clear(
+        &mut self,
+        goals: &[Goal],
+        lacking: &[Lacking],
+        n_symbols: usize,
+        n_tokens: usize,
+        n_lacking: u64,
+    ) {
         if self.uses_table {
-            for goal in goals {
-                let place = self.place(goal.label);
+            for (at, goal) in goals.iter().enumerate() {
+                let place = self.place(goal.label, lacking.get(at).copied().unwrap_or_default());
                 self.table[place as usize] = GoalId::EMPTY;
             }
         }
         self.map.clear();
-        self.n_positions = n_tokens as u64 + 1;
-        let n_places = n_symbols as u64 * self.n_positions * self.n_positions;
+        (self.n_symbols, self.n_positions) = (n_symbols as u64, n_tokens as u64 + 1);
+        let n_places = n_lacking * self.n_symbols * self.n_positions * self.n_positions;
         self.uses_table = n_places <= MAX_TABLE;
         if self.uses_table && self.table.len() < n_places as usize {
             self.table.resize(n_places as usize, GoalId::EMPTY);
         }
     }
 
-    fn place(&self, label: Label) -> u64 {
+    fn place(&self, label: Label, lacking: Lacking) -> u64 {
         let Label { symbol, start, end } = label;
-        (u64::from(symbol) * self.n_positions + u64::from(start)) * self.n_positions + u64::from(end)
+        let symbol = u64::from(lacking) * self.n_symbols + u64::from(symbol);
+        (symbol * self.n_positions + u64::from(start)) * self.n_positions + u64::from(end)
     }
 
-    /// The goal of that label: `fresh` if there is none yet.
-    fn get_or_insert(&mut self, label: Label, fresh: GoalId) -> GoalId {
-        let place = self.place(label);
+    /// The goal of that label that lacks these brackets: `fresh` if there is none yet.
+    fn get_or_insert(&mut self, label: Label, lacking: Lacking, fresh: GoalId) -> GoalId {
+        let place = self.place(label, lacking);
         if !self.uses_table {
             return *self.map.entry(place).or_insert(fresh);
         }
@@ -188,6 +161,7 @@ impl<'a> Builder<'a> {
             first_found: Vec::new(),
             ends: Vec::new(),
             goals: Vec::new(),
+            lacking: Vec::new(),
             open: Vec::new(),
             known: Known::default(),
             brackets: Brackets::default(),
@@ -251,19 +225,23 @@ impl<'a> Builder<'a> {
         self.ends.clear();
         self.ends.extend(tokens.iter().copied().zip(1..));
         self.ends.sort_unstable();
-        self.known.clear(&self.goals, self.binary.n_symbols(), tokens.len());
+        let n_symbols = self.binary.n_symbols();
+        self.known.clear(&self.goals, &self.lacking, n_symbols, tokens.len(), self.brackets.n_lacking());
         self.goals.clear();
+        self.lacking.clear();
         // Left by a sentence that was refused.
         self.open.clear();
         self.candidates.clear();
+        let lacking = self.brackets.required(0, tokens.len());
         if tokens.is_empty()
-            || self.goal(root, 0, tokens.len(), tokens).is_none_or(|goal| goal == GoalId::EMPTY)
+            || self.goal(root, 0, tokens.len(), lacking, tokens).is_none_or(|goal| goal == GoalId::EMPTY)
         {
             return Ok(None);
         }
         while let Some(goal) = self.open.pop() {
             let first = self.candidates.len() as u32;
-            self.expand(self.goals[goal.index()].label, tokens)?;
+            let lacking = self.lacking.get(goal.index()).copied().unwrap_or_default();
+            self.expand(self.goals[goal.index()].label, lacking, tokens)?;
             self.goals[goal.index()].edges = (first, self.candidates.len() as u32);
         }
         Ok(self.close(tokens.len()).then_some(&self.forest))
@@ -333,17 +311,27 @@ impl<'a> Builder<'a> {
     }
 
     /// The goal of `symbol` over `[start, end)`, opened if it is new; [`GoalId::EMPTY`] for a terminal that matches. `None` if
-    /// a glance tells that it has no derivation.
-    fn goal(&mut self, symbol: u32, start: usize, end: usize, tokens: &[SymbolId]) -> Option<GoalId> {
+    /// a glance tells that it has no derivation. `lacking`: the labelled brackets of that span that no constituent above it has.
+    fn goal(
+        &mut self,
+        symbol: u32,
+        start: usize,
+        end: usize,
+        mut lacking: Lacking,
+        tokens: &[SymbolId],
+    ) -> Option<GoalId> {
         if let Some(printed) = self.binary.printed[symbol as usize]
             && self.binary.kinds[symbol as usize] != Kind::Terminal
-            && !self.brackets.allow(printed, start, end)
         {
-            return None;
+            if !self.brackets.allow(start, end) {
+                return None;
+            }
+            lacking = self.brackets.without(lacking, printed, start, end);
         }
         match self.binary.kinds[symbol as usize] {
             Kind::Terminal => {
-                return (end == start + 1 && tokens[start].0 == symbol).then_some(GoalId::EMPTY);
+                let matches = lacking == 0 && end == start + 1 && tokens[start].0 == symbol;
+                return matches.then_some(GoalId::EMPTY);
             }
             // Without its rules, it has to be a string.
             Kind::Adapted(stick) if !self.uses_rules(start, end) => {
@@ -360,19 +348,23 @@ impl<'a> Builder<'a> {
         }
         let label = Label { symbol, start: start as u32, end: end as u32 };
         let fresh = GoalId(self.goals.len() as u32);
-        let goal = self.known.get_or_insert(label, fresh);
+        let goal = self.known.get_or_insert(label, lacking, fresh);
         if goal == fresh {
             self.goals.push(Goal { label, edges: (0, 0) });
+            if self.brackets.are_labelled() {
+                self.lacking.push(lacking);
+            }
             self.open.push(goal);
         }
         Some(goal)
     }
 
-    /// Pushes the candidate edges of a goal.
-    fn expand(&mut self, label: Label, tokens: &[SymbolId]) -> Result<(), TooAmbiguous> {
+    /// Pushes the candidate edges of a goal that lacks these brackets.
+    fn expand(&mut self, label: Label, lacking: Lacking, tokens: &[SymbolId]) -> Result<(), TooAmbiguous> {
         let (start, end) = (label.start as usize, label.end as usize);
+        let may_be_string = lacking == 0 && self.brackets.allow_no_constituents(start, end);
         if let Kind::Adapted(stick) = self.binary.kinds[label.symbol as usize] {
-            if let Some(param) = self.string(stick, start, end) {
+            if let Some(param) = self.string(stick, start, end).filter(|_| may_be_string) {
                 self.candidates.push(Edge { param: param.0, tails: [GoalId::EMPTY.0; 2] });
             }
             if !self.uses_rules(start, end) {
@@ -383,7 +375,7 @@ impl<'a> Builder<'a> {
                 Adapted::Strings | Adapted::Rules => ParamId::ONE.0,
             };
             let base = self.binary.base[stick.index()];
-            if let Some(goal) = self.goal(base, start, end, tokens) {
+            if let Some(goal) = self.goal(base, start, end, lacking, tokens) {
                 self.candidates.push(Edge { param, tails: [goal.0, GoalId::EMPTY.0] });
             }
             return Ok(());
@@ -391,7 +383,9 @@ impl<'a> Builder<'a> {
         if let Kind::Substrings(stick) = self.binary.kinds[label.symbol as usize] {
             let known = self.string(stick, start, end);
             let param = known.map_or(self.strings.space().escape(stick).0, |param| param.0);
-            self.candidates.push(Edge { param, tails: [GoalId::EMPTY.0; 2] });
+            if may_be_string {
+                self.candidates.push(Edge { param, tails: [GoalId::EMPTY.0; 2] });
+            }
             return Ok(());
         }
         let binary = self.binary;
@@ -407,11 +401,14 @@ impl<'a> Builder<'a> {
             }
             let (param, left) = (production.param.0, production.left);
             let Some(right) = production.right else {
-                if let Some(goal) = self.goal(left, start, end, tokens) {
+                if let Some(goal) = self.goal(left, start, end, lacking, tokens) {
                     self.candidates.push(Edge { param, tails: [goal.0, GoalId::EMPTY.0] });
                 }
                 continue;
             };
+            if lacking != 0 {
+                continue;
+            }
             match self.only_strings(left) {
                 Some(stick) => {
                     for at in self.found_at(start) {
@@ -456,14 +453,17 @@ impl<'a> Builder<'a> {
         tokens: &[SymbolId],
     ) {
         self.meter.add(1);
+        if !self.brackets.allow_split(i, k, j) {
+            return;
+        }
         let admits = |symbol: u32, span: &[SymbolId]| {
             self.only_strings(symbol).is_some() || self.binary.admits(symbol, span)
         };
         if !admits(left, &tokens[i..k]) || !admits(right, &tokens[k..j]) {
             return;
         }
-        if let Some(left) = self.goal(left, i, k, tokens)
-            && let Some(right) = self.goal(right, k, j, tokens)
+        if let Some(left) = self.goal(left, i, k, self.brackets.required(i, k), tokens)
+            && let Some(right) = self.goal(right, k, j, self.brackets.required(k, j), tokens)
         {
             self.candidates.push(Edge { param, tails: [left.0, right.0] });
         }

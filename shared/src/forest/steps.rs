@@ -13,7 +13,7 @@ use crate::grammar::{Grammar, SymbolId};
 use crate::stop::Meter;
 
 /// A step through a tree, left to right.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Step {
     /// A constituent begins.
     Open(SymbolId),

@@ -177,13 +177,30 @@ impl Crf {
         self.read_known(evidence, &vec![None; evidence.shares.len()])
     }
 
+    /// The `n` most probable segmentations of a sentence, each with its probability p(y | x), in order; all if there are fewer. Only, the first one is that
+    /// of [`Crf::read`], which decides on each position by itself, so that another one may be more probable.
+    pub fn n_best(&self, evidence: &Evidence<'_>, n: usize) -> Vec<(f64, Vec<u32>)> {
+        let scores = self.scores(evidence);
+        let (log_z, _) = passes(&scores);
+        let mut found = best_paths(&scores, n);
+        let chosen = self.read(evidence).ends;
+        let first = found.iter().position(|(_, ends)| *ends == chosen).map(|at| found.remove(at));
+        found.insert(0, first.unwrap_or_else(|| (score(&scores, &chosen), chosen)));
+        found.truncate(n);
+        found.into_iter().map(|(score, ends)| (libm::exp(score - log_z).min(1.0), ends)).collect()
+    }
+
+    /// Potentials of a sentence.
+    fn scores(&self, evidence: &Evidence<'_>) -> Scores {
+        let features = features::of_sentence(evidence, &self.statistics);
+        scores(&features, &offsets(evidence), |feature| {
+            self.weights.get(feature).copied().unwrap_or_default()
+        })
+    }
+
     /// Reads a sentence as it agrees with what is known of it.
     pub fn read_known(&self, evidence: &Evidence<'_>, known: &Known) -> Reading {
-        let features = features::of_sentence(evidence, &self.statistics);
-        let scores = scores(&features, &offsets(evidence), |feature| {
-            self.weights.get(feature).copied().unwrap_or_default()
-        });
-        let (_, pairs) = passes(&agreeing(scores, known));
+        let (_, pairs) = passes(&agreeing(self.scores(evidence), known));
         let n = evidence.symbols.len();
         // What is known is certain exactly, whatever was rounded.
         let probabilities: Vec<f64> = (pairs.iter().zip(known))
@@ -257,6 +274,44 @@ fn scores<F>(features: &[Vec<(F, f64)>], offsets: &[f64], weights: impl Fn(&F) -
     features.iter().zip(offsets).map(of_position).chain([end]).collect()
 }
 
+/// The sum of the potentials of the segmentation that ends at `ends`.
+fn score(scores: &Scores, ends: &[u32]) -> f64 {
+    let state = |at: usize| usize::from(at == 0 || ends.binary_search(&(at as u32)).is_ok());
+    scores.iter().enumerate().map(|(at, of)| of[state(at)][state(at + 1)]).sum()
+}
+
+/// The `n` segmentations with the highest sums of potentials, in order, with these sums; all if there are fewer.
+fn best_paths(scores: &Scores, n: usize) -> Vec<(f64, Vec<u32>)> {
+    /// A sum up to a position, the state before it, and the rank there.
+    type Prefix = (f64, usize, usize);
+    let mut prefixes: Vec<[Vec<Prefix>; 2]> = vec![[Vec::new(), vec![(0.0, 0, 0)]]];
+    for of_position in scores {
+        let before = &prefixes[prefixes.len() - 1];
+        let best = [0, 1].map(|here| {
+            let ranked =
+                [0, 1].into_iter().flat_map(|a| before[a].iter().enumerate().map(move |prefix| (a, prefix)));
+            let mut all: Vec<Prefix> =
+                ranked.map(|(a, (rank, (sum, ..)))| (sum + of_position[a][here], a, rank)).collect();
+            all.retain(|(sum, ..)| *sum > f64::NEG_INFINITY);
+            all.sort_by(|(a, ..), (b, ..)| b.total_cmp(a));
+            all.truncate(n);
+            all
+        });
+        prefixes.push(best);
+    }
+    let last = prefixes.len() - 1;
+    let path = |(rank, &(sum, ..)): (usize, &Prefix)| {
+        let (mut ends, mut state, mut rank) = (Vec::new(), 1, rank);
+        for at in (1..=last).rev() {
+            ends.extend((state == 1).then_some(at as u32));
+            (_, state, rank) = prefixes[at][state][rank];
+        }
+        ends.reverse();
+        (sum, ends)
+    };
+    prefixes[last][1].iter().enumerate().map(path).collect()
+}
+
 /// log Z of a sentence, and the probability of each pair of yᵢ₋₁ and yᵢ, by forward and backward passes whose sums are scaled to one.
 fn passes(scores: &Scores) -> (f64, Vec<[[f64; 2]; 2]>) {
     let mut log_z = 0.0;
@@ -324,6 +379,51 @@ mod tests {
                         all.iter().filter(|(bits, _)| is_segment(bits)).map(|(_, score)| libm::exp(score - highest)).sum();
                     prop_assert!((probability(&pairs, start, end) - with / z).abs() < 1e-9, "{start} {end}");
                 }
+            }
+        }
+
+        /// Law: the n best paths are the first n of all segmentations by their sums, each once.
+        #[test]
+        fn best_paths_are_the_best_of_all_segmentations(
+            positions in prop::collection::vec(prop::array::uniform2(prop::array::uniform2(-3.0..3.0_f64)), 0..7),
+            n in 1..80_usize,
+        ) {
+            let mut scores = positions.clone();
+            scores.push([[f64::NEG_INFINITY, 0.0]; 2]);
+            let length = scores.len() as u32;
+            let ends = |set: u32| -> Vec<u32> { (1..length).filter(|at| set >> (at - 1) & 1 == 1).chain([length]).collect() };
+            let mut all: Vec<Vec<u32>> = (0..1 << positions.len()).map(ends).collect();
+            all.sort_by(|a, b| score(&scores, b).total_cmp(&score(&scores, a)));
+            let found = best_paths(&scores, n);
+            prop_assert_eq!(found.len(), n.min(all.len()));
+            for ((sum, ends), expected) in found.iter().zip(&all) {
+                prop_assert_eq!(ends, expected);
+                prop_assert!((sum - score(&scores, ends)).abs() < 1e-12);
+            }
+        }
+
+        /// Law: the n best readings are the field's own, then the most probable others; the probabilities of all sum to one.
+        #[test]
+        fn the_n_best_begin_with_the_fields_own_reading(shares in prop::collection::vec(0.0..1.0_f64, 0..6), set in 0..32_u32) {
+            let n = shares.len() as u32 + 1;
+            let symbols: Vec<u32> = (0..n).map(|at| at % 2).collect();
+            let ends: Vec<u32> = (1..n).filter(|at| set >> (at - 1) & 1 == 1).chain([n]).collect();
+            let evidence = Evidence { symbols: &symbols, shares: &shares, ends: &ends };
+            let annotated = [(Evidence { symbols: &[0, 1, 0], shares: &[0.5, 0.5], ends: &[3] }, whole(&[1, 2, 3]))];
+            let crf = Crf::learn(Statistics::of([&symbols[..]].into_iter()), &annotated);
+            let all = crf.n_best(&evidence, 100);
+            prop_assert_eq!(all.len(), 1 << shares.len());
+            prop_assert_eq!(&all[0].1, &crf.read(&evidence).ends);
+            prop_assert!((all.iter().map(|(probability, _)| probability).sum::<f64>() - 1.0).abs() < 1e-9);
+            prop_assert!(all[1..].is_sorted_by(|(a, _), (b, _)| a >= b));
+            for (at, probability) in crf.read(&evidence).probabilities.iter().enumerate() {
+                let has = |ends: &Vec<u32>| ends.contains(&(at as u32 + 1));
+                let sum: f64 = all.iter().filter(|(_, ends)| has(ends)).map(|(probability, _)| probability).sum();
+                prop_assert!((sum - probability).abs() < 1e-9);
+            }
+            for n in 1..4 {
+                let found = crf.n_best(&evidence, n);
+                prop_assert_eq!(&found[..], &all[..n.min(all.len())]);
             }
         }
 

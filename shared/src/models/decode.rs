@@ -39,6 +39,8 @@
 //! # Ok::<(), grammaton::forest::TooAmbiguous>(())
 //! ```
 
+pub mod n_best;
+
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -53,7 +55,7 @@ use crate::forest::binary::Kind;
 use crate::forest::build::Builder;
 use crate::forest::inside::{Scratch, Weights, edge_posteriors, real, total_weight};
 use crate::forest::steps::{self, Step};
-use crate::forest::{Edge, Forest};
+use crate::forest::{Edge, Forest, Label};
 use crate::grammar::ParamId;
 use crate::grammar::SymbolId;
 use crate::models::dmv::decode::mbr_derivation;
@@ -153,23 +155,7 @@ pub fn decode_marked<'s>(
     sentences: impl Iterator<Item = (&'s [SymbolId], &'s TreeMarks)> + Clone,
 ) -> Result<Vec<Decoded>, TooAmbiguous> {
     let real = real(&with.weights);
-    let weights = || Weights { wide: &with.weights, real: &real };
-    let wants_arcs = with.decoders.contains(&Decoder::MbrArcs);
-    let factors = Factors::new(&prepared.grammar, sentences.clone().map(|(_, marks)| marks));
-    // The forest of a grammar without adapted nonterminals has all trees, so that one forest does for the posteriors and for the tree.
-    let factors = factors.or_else(|| if wants_arcs { Factors::ones(&prepared.grammar) } else { None });
-    let mbr = || Mbr::new(prepared, weights(), with.open);
-    let mut session = Session {
-        prepared,
-        with,
-        weights: weights(),
-        builder: prepared.builder(with.open),
-        scratch: Scratch::default(),
-        mbr: (wants_arcs && factors.is_none()).then(mbr).flatten(),
-        factored: factors.map(|factors| Factored::new(factors, &with.weights)),
-        inner: FxHashMap::default(),
-        inner_spans: FxHashMap::default(),
-    };
+    let mut session = Session::new(prepared, with, &real, sentences.clone());
     sentences.map(|(tokens, marks)| session.sentence(tokens, marks)).collect()
 }
 
@@ -189,7 +175,33 @@ struct Session<'a> {
     inner_spans: FxHashMap<ParamId, Arc<Vec<Span>>>,
 }
 
-impl Session<'_> {
+impl<'a> Session<'a> {
+    /// Prepares to analyse these sentences. `real`: the weights in real space.
+    fn new<'s>(
+        prepared: &'a Prepared,
+        with: &'a Decode,
+        real: &'a [f64],
+        sentences: impl Iterator<Item = (&'s [SymbolId], &'s TreeMarks)>,
+    ) -> Session<'a> {
+        let weights = || Weights { wide: &with.weights, real };
+        let wants_arcs = with.decoders.contains(&Decoder::MbrArcs);
+        let factors = Factors::new(&prepared.grammar, sentences.map(|(_, marks)| marks));
+        // The forest of a grammar without adapted nonterminals has all trees, so that one forest does for the posteriors and for the tree.
+        let factors = factors.or_else(|| if wants_arcs { Factors::ones(&prepared.grammar) } else { None });
+        let mbr = || Mbr::new(prepared, weights(), with.open);
+        Session {
+            prepared,
+            with,
+            weights: weights(),
+            builder: prepared.builder(with.open),
+            scratch: Scratch::default(),
+            mbr: (wants_arcs && factors.is_none()).then(mbr).flatten(),
+            factored: factors.map(|factors| Factored::new(factors, &with.weights)),
+            inner: FxHashMap::default(),
+            inner_spans: FxHashMap::default(),
+        }
+    }
+
     fn sentence(&mut self, tokens: &[SymbolId], marks: &TreeMarks) -> Result<Decoded, TooAmbiguous> {
         let Some(forest) = self.builder.build_within(0, tokens, &marks.brackets)?.cloned() else {
             return Ok(self.without_analysis(tokens));
@@ -290,8 +302,16 @@ impl Session<'_> {
             Decoder::MbrTree => {
                 let mut posterior = vec![0.0; forest.n_nodes()];
                 edge_posteriors(forest, &self.weights, &mut self.scratch, |node, _, p| posterior[node] += p);
-                let score =
-                    |node: usize| if self.printed(forest, node).is_some() { posterior[node] } else { 0.0 };
+                // Known constituents can give one constituent several nodes.
+                let mut by_label: FxHashMap<(u32, u32, u32), f64> = FxHashMap::default();
+                let name = |Label { symbol, start, end }: Label| (symbol, start, end);
+                for (label, posterior) in forest.labels.iter().zip(&posterior) {
+                    *by_label.entry(name(*label)).or_insert(0.0) += posterior;
+                }
+                let score = |node: usize| match self.printed(forest, node) {
+                    Some(_) => by_label[&name(forest.labels[node])],
+                    None => 0.0,
+                };
                 let alive = |param: u32| !self.weights.wide[param as usize].is_zero();
                 best::max_sum(forest, score, alive).map(|(_, derivation)| derivation)
             }

@@ -21,6 +21,8 @@ pub type Span = (u32, u32, f64);
 const OF_SEGMENT: f64 = 1e-9;
 /// The price of a symbol on no span, which is a segment by itself.
 const OF_SYMBOL: f64 = 1e-6;
+/// A symbol is on no span in no derivation if that is no more probable, for spans of lower probabilities may be missing.
+const NEGLIGIBLE: f64 = 1e-8;
 
 /// Probabilities of the segments of a sentence.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -91,12 +93,7 @@ impl Segments {
 
     /// Probability of each segment of the segmentation that ends at `ends`.
     pub fn of(&self, ends: &[u32]) -> Vec<f64> {
-        let mut changes = vec![0.0; self.n_symbols as usize + 1];
-        for &(start, end, probability) in &self.spans {
-            changes[start as usize] += probability;
-            changes[end as usize] -= probability;
-        }
-        let alone = without(&changes[..self.n_symbols as usize]);
+        let alone = self.alone();
         let starts = [0].iter().chain(ends);
         let probability = |(&start, &end): (&u32, &u32)| {
             let found = self.spans.binary_search_by_key(&(start, end), |&(from, to, _)| (from, to));
@@ -105,6 +102,16 @@ impl Segments {
             (of_span + alone).clamp(0.0, 1.0)
         };
         starts.zip(ends).map(probability).collect()
+    }
+
+    /// Probability of each symbol that it is on no span.
+    fn alone(&self) -> Vec<f64> {
+        let mut changes = vec![0.0; self.n_symbols as usize + 1];
+        for &(start, end, probability) in &self.spans {
+            changes[start as usize] += probability;
+            changes[end as usize] -= probability;
+        }
+        without(&changes[..self.n_symbols as usize])
     }
 
     /// Probabilities of all boundaries, and of the segments of the segmentation that ends at `ends`.
@@ -139,7 +146,53 @@ impl Segments {
         ends.reverse();
         ends
     }
+
+    /// The ends of the segments of [`Segments::best`], then of the other segmentations with the highest sums of probabilities, in order, `n` together; all if there are
+    /// fewer. The segments of the others are spans, and symbols that are on no span with a probability: so they may have a lower sum than the first, not a higher one.
+    pub fn n_best(&self, n: usize) -> Vec<Vec<u32>> {
+        let alone = self.alone();
+        let mut by_end: Vec<Vec<(u32, f64)>> = vec![Vec::new(); self.n_symbols as usize + 1];
+        for &(start, end, probability) in &self.spans {
+            by_end[end as usize].push((start, probability));
+        }
+        let mut prefixes: Vec<Prefixes> = vec![vec![(0.0, 0, 0)]];
+        for (end, spans) in (1..).zip(&by_end[1..]) {
+            let start = end - 1;
+            let is_span = spans.iter().any(|&(from, _)| from == start);
+            let may_be_alone = !is_span && alone[start as usize] > NEGLIGIBLE;
+            let mut all = Prefixes::new();
+            if may_be_alone {
+                let ranked = prefixes[start as usize].iter().zip(0..);
+                all.extend(ranked.map(|((sum, ..), rank)| (sum - OF_SYMBOL, start, rank)));
+            }
+            for &(start, probability) in spans {
+                let ranked = prefixes[start as usize].iter().zip(0..);
+                all.extend(ranked.map(|((sum, ..), rank)| (sum + probability - OF_SEGMENT, start, rank)));
+            }
+            // Equal sums keep their order, in which `best` takes the first.
+            all.sort_by(|(a, ..), (b, ..)| b.total_cmp(a));
+            all.truncate(n);
+            prefixes.push(all);
+        }
+        let last = prefixes.len() - 1;
+        let segmentation = |mut rank: usize| {
+            let (mut ends, mut end) = (Vec::new(), last);
+            while end > 0 {
+                ends.push(end as u32);
+                let (_, start, of_start) = prefixes[end][rank];
+                (end, rank) = (start as usize, of_start);
+            }
+            ends.reverse();
+            ends
+        };
+        let best = self.best();
+        let others = (0..prefixes[last].len()).map(segmentation).filter(|ends| *ends != best);
+        std::iter::once(best.clone()).chain(others).take(n).collect()
+    }
 }
+
+/// What [`Segments::n_best`] knows of a position: the sum of the best segmentations up to it, the start of their last segment, and their rank there.
+type Prefixes = Vec<(f64, u32, usize)>;
 
 /// One minus each of the sums that change so, as a probability.
 fn without(changes: &[f64]) -> Vec<f64> {
@@ -183,7 +236,7 @@ mod tests {
 
     proptest! {
         /// Law: probabilities of boundaries and segments are the sums over all segmentations that have them, in the mean over models; the best segmentation has the
-        /// highest sum of probabilities of its segments.
+        /// highest sum of probabilities of its segments, and the n best are that one and the first others whose segments have a probability.
         #[test]
         fn probabilities_are_sums_over_segmentations(
             models in prop::collection::vec(prop::collection::vec((0..32_u32, 0.01..1.0_f64), 1..6), 1..4),
@@ -217,6 +270,20 @@ mod tests {
                 };
                 let highest = (0..32).map(ends).filter(can_be).map(|ends| value(&ends)).fold(0.0, f64::max);
                 prop_assert!((value(&mean.best()) - highest).abs() < 1e-5);
+                let best = mean.best();
+                let is_made_of_spans = |ends: &Vec<u32>| mean.of(ends).iter().all(|share| *share > NEGLIGIBLE);
+                let mut others: Vec<Vec<u32>> = (0..32).map(ends).filter(is_made_of_spans).collect();
+                others.retain(|ends| *ends != best);
+                others.sort_by(|a, b| value(b).total_cmp(&value(a)));
+                for n in [1, 3, 40] {
+                    let found = mean.n_best(n);
+                    prop_assert_eq!(found.len(), n.min(1 + others.len()));
+                    prop_assert_eq!(&found[0], &best);
+                    for (at, (of_rank, expected)) in found[1..].iter().zip(&others).enumerate() {
+                        prop_assert!((value(of_rank) - value(expected)).abs() < 1e-5);
+                        prop_assert!(is_made_of_spans(of_rank) && !found[..=at].contains(of_rank));
+                    }
+                }
             }
             prop_assert_eq!(&Segments::mean(&all[..1]), &all[0]);
         }

@@ -18,6 +18,7 @@ use crate::decoding::{CHUNK, Decoding};
 use crate::grammar::SymbolId;
 use crate::models::Trained;
 use crate::models::crf::Evidence;
+use crate::models::decode::n_best::{Distinct, Ranked};
 use crate::models::decode::{Decoded, Decoder};
 use crate::models::segments::{Probabilities, Segments};
 use crate::work::engine::ComputeError;
@@ -44,6 +45,11 @@ impl Criterion {
             Criterion::Vote
         }
     }
+
+    /// Whether it has an order of several analyses of a sentence.
+    pub fn ranks(self) -> bool {
+        !matches!(self, Criterion::First(Decoder::MbrTree | Decoder::MbrArcs))
+    }
 }
 
 /// What is asked for beside segmentations.
@@ -55,6 +61,8 @@ pub struct Asked {
     pub probabilities: bool,
     /// Only strings that were learned, as in training.
     pub closed: bool,
+    /// Number of the best analyses, of a criterion that [ranks](Criterion::ranks) them, and what differs between these by [`Decoder::Viterbi`].
+    pub n_best: Option<(usize, Distinct)>,
 }
 
 /// A sentence as it is read.
@@ -68,6 +76,10 @@ pub struct Reading {
     pub log_probability: f64,
     /// Probabilities of boundaries and of the segments, if they are asked for.
     pub probabilities: Option<Probabilities>,
+    /// The best analyses in order, this one first, if they are asked for: of [`Decoder::Viterbi`] as [`most_probable`](crate::models::decode::n_best::most_probable) finds
+    /// them, of [`Decoder::Mbr`] and of a vote as [`Segments::n_best`] orders them, with their probability in the mean over the models that have an analysis, and of
+    /// a field those of [`Crf::n_best`](crate::models::crf::Crf::n_best).
+    pub n_best: Vec<Ranked>,
     /// What the models found before annotated sentences corrected it: shares of the boundaries, ends of the segments.
     pub found: Option<(Vec<f64>, Vec<u32>)>,
 }
@@ -105,10 +117,11 @@ impl ModelReader {
     pub fn new(saved: &Model, criterion: Criterion, asked: Asked) -> Option<ModelReader> {
         let Trained::Grammar(first) = &saved.model else { return None };
         let corrections = saved.corrections.clone().filter(|_| criterion == Criterion::Crf);
-        let Asked { trees, probabilities, closed } = asked;
+        let Asked { trees, probabilities, closed, n_best } = asked;
         let models = match (criterion, &corrections) {
             (Criterion::First(decoder), _) => {
-                vec![Decoding::of(first.clone(), vec![decoder], trees, probabilities, closed)]
+                let spans = probabilities || decoder == Decoder::Mbr && n_best.is_some();
+                vec![Decoding::of(first.clone(), vec![decoder], trees, spans, closed)]
             }
             (Criterion::Crf, None) => return None,
             (Criterion::Crf, Some(Corrections { basis: CrfBasis::Segmentation, .. })) => {
@@ -146,7 +159,7 @@ impl ModelReader {
         numbers: Option<&[u32]>,
     ) -> Result<Vec<Result<Reading, Unread>>, ComputeError> {
         let mut unknown: Vec<Option<UnknownSymbol>> = Vec::new();
-        let mut by_model = Vec::with_capacity(self.models.len());
+        let (mut by_model, mut items) = (Vec::with_capacity(self.models.len()), Vec::new());
         let mut is_known = vec![false; sentences.len()];
         for model in &self.models {
             let tokens: Vec<Result<Vec<SymbolId>, UnknownSymbol>> =
@@ -160,7 +173,13 @@ impl ModelReader {
             if unknown.is_empty() {
                 unknown = symbols;
             }
-            by_model.push(model.chunk(&of_model)?.into_iter());
+            let found = model.chunk(&of_model)?;
+            if self.asked.n_best.is_some() {
+                let is_found = found.iter().map(Option::is_some);
+                items
+                    .push(of_model.into_iter().zip(is_found).map(|(item, is)| item.filter(|_| is)).collect());
+            }
+            by_model.push(found.into_iter());
         }
         let mut next = |((at, symbol), is_known): ((usize, Option<UnknownSymbol>), bool)| {
             let found: Vec<Decoded> =
@@ -177,8 +196,12 @@ impl ModelReader {
                     Some(probabilities) => probabilities.boundaries,
                     None => Evidence::shares_of(&reading.ends),
                 };
-                let corrected =
-                    crf.read(&Evidence { symbols: &symbols, shares: &shares, ends: &reading.ends });
+                let evidence = Evidence { symbols: &symbols, shares: &shares, ends: &reading.ends };
+                let corrected = crf.read(&evidence);
+                if let Some((n, _)) = self.asked.n_best {
+                    let ranked = |(probability, ends)| Ranked { probability, ends, tree: None };
+                    reading.n_best = crf.n_best(&evidence, n).into_iter().map(ranked).collect();
+                }
                 let found = std::mem::replace(&mut reading.ends, corrected.ends);
                 let (boundaries, segments) = (corrected.probabilities, corrected.segments);
                 let is_asked = self.asked.probabilities;
@@ -187,7 +210,50 @@ impl ModelReader {
             }
             Ok(reading)
         };
-        Ok(sentences.zip(unknown).zip(is_known).map(&mut next).collect())
+        let mut readings: Vec<_> = sentences.zip(unknown).zip(is_known).map(&mut next).collect();
+        if let Some(n_best) = self.asked.n_best {
+            self.rank(&mut readings, &items, n_best)?;
+        }
+        Ok(readings)
+    }
+
+    /// Adds the best analyses of sentences, or their probabilities. `items`: by model, the sentences of which it has an analysis.
+    fn rank(
+        &self,
+        readings: &mut [Result<Reading, Unread>],
+        items: &[Vec<Option<Sentence>>],
+        (n, distinct): (usize, Distinct),
+    ) -> Result<(), ComputeError> {
+        match self.criterion {
+            Criterion::First(Decoder::Viterbi) => {
+                let ranked = self.models[0].most_probable(&items[0], n, distinct)?;
+                for (reading, ranked) in readings.iter_mut().zip(ranked) {
+                    reading.iter_mut().for_each(|reading| reading.n_best.clone_from(&ranked));
+                }
+            }
+            Criterion::First(Decoder::Mbr) | Criterion::Vote => {
+                let ends = |reading: &Result<Reading, Unread>| -> Vec<Vec<u32>> {
+                    let ranked = reading.iter().flat_map(|reading| &reading.n_best);
+                    ranked.map(|ranked| ranked.ends.clone()).collect()
+                };
+                let ends: Vec<Vec<Vec<u32>>> = readings.iter().map(ends).collect();
+                for (model, items) in self.models.iter().zip(items) {
+                    let asked: Vec<_> =
+                        items.iter().map(Option::as_ref).zip(ends.iter().map(Vec::as_slice)).collect();
+                    for (reading, shares) in readings.iter_mut().zip(model.probabilities(&asked)?) {
+                        let ranked = reading.iter_mut().flat_map(|reading| &mut reading.n_best);
+                        ranked.zip(shares).for_each(|(ranked, share)| ranked.probability += share);
+                    }
+                }
+                for (at, reading) in readings.iter_mut().enumerate() {
+                    let n_models = items.iter().filter(|items| items[at].is_some()).count();
+                    let ranked = reading.iter_mut().flat_map(|reading| &mut reading.n_best);
+                    ranked.for_each(|ranked| ranked.probability /= n_models as f64);
+                }
+            }
+            Criterion::First(Decoder::MbrTree | Decoder::MbrArcs) | Criterion::Crf => {}
+        }
+        Ok(())
     }
 
     /// What the models say of a sentence of so many symbols, of which they have analyses.
@@ -205,16 +271,28 @@ impl ModelReader {
             let Decoded { segmentations, trees, spans, .. } = found.next().expect("the caller has looked");
             let ends = segmentations.into_iter().next().unwrap_or_else(|| vec![n_symbols]);
             let is_asked = self.asked.probabilities && self.corrections.is_none();
-            let probabilities = is_asked.then(|| Segments::new(n_symbols, spans).probabilities(&ends));
+            let segments = Segments::new(n_symbols, spans);
+            let probabilities = is_asked.then(|| segments.probabilities(&ends));
+            let n_best = match self.criterion {
+                Criterion::First(Decoder::Mbr) => self.ranked(&segments),
+                _ => Vec::new(),
+            };
             let tree = trees.into_iter().next();
-            return Reading { ends, tree, log_probability, probabilities, found: None };
+            return Reading { ends, tree, log_probability, probabilities, n_best, found: None };
         }
         let all: Vec<Segments> = found.map(|decoded| Segments::new(n_symbols, decoded.spans)).collect();
         let mean = Segments::mean(&all);
         let ends = mean.best();
         let is_asked = self.asked.probabilities || self.corrections.is_some();
         let probabilities = is_asked.then(|| mean.probabilities(&ends));
-        Reading { ends, tree: None, log_probability, probabilities, found: None }
+        let n_best = if self.criterion == Criterion::Vote { self.ranked(&mean) } else { Vec::new() };
+        Reading { ends, tree: None, log_probability, probabilities, n_best, found: None }
+    }
+
+    /// The best segmentations in order, their probability yet to be added.
+    fn ranked(&self, segments: &Segments) -> Vec<Ranked> {
+        let all = self.asked.n_best.map(|(n, _)| segments.n_best(n));
+        all.into_iter().flatten().map(|ends| Ranked { probability: 0.0, ends, tree: None }).collect()
     }
 }
 

@@ -37,14 +37,19 @@ impl Case {
         Case { grammar, tokens, brackets, logs }
     }
 
-    /// Whether a constituent agrees with all brackets, from the definition.
-    fn allows(&self, &(symbol, start, end): &(SymbolId, usize, usize)) -> bool {
+    /// Whether the constituents of a tree agree with all brackets, from the definition: none crosses one, and each with labels has one with its span and a label.
+    fn allows(&self, constituents: &[(SymbolId, usize, usize)]) -> bool {
         self.brackets.iter().all(|bracket| {
             let (first, last) = (bracket.start as usize, bracket.end as usize);
-            let overlap = start.max(first) < end.min(last);
-            let nested = start <= first && last <= end || first <= start && end <= last;
-            let is_named = bracket.labels.is_empty() || bracket.labels.contains(&symbol);
-            (!overlap || nested) && ((start, end) != (first, last) || is_named)
+            let crosses = |&(_, start, end): &(SymbolId, usize, usize)| {
+                let overlap = start.max(first) < end.min(last);
+                let nested = start <= first && last <= end || first <= start && end <= last;
+                overlap && !nested
+            };
+            let has = |&(symbol, start, end): &(SymbolId, usize, usize)| {
+                (start, end) == (first, last) && bracket.labels.contains(&symbol)
+            };
+            !constituents.iter().any(crosses) && (bracket.labels.is_empty() || constituents.iter().any(has))
         })
     }
 
@@ -53,9 +58,7 @@ impl Case {
         let mut enumerator = Enumerator::new(&self.grammar, &empty, Mode::Rules, &self.tokens);
         let all = enumerator.all(None).to_vec();
         assert!(!enumerator.overflown, "too ambiguous for this test");
-        all.into_iter()
-            .filter(|it| it.constituents.iter().all(|constituent| self.allows(constituent)))
-            .collect()
+        all.into_iter().filter(|it| self.allows(&it.constituents)).collect()
     }
 
     fn answer(&self, multiplicity: u32, work: Work) -> Answer {
@@ -118,7 +121,19 @@ fn assert_as_enumerated(case: &Case) {
     };
     let found = derivations.iter().filter_map(probability).fold(f64::NEG_INFINITY, f64::max);
     assert_close(found, most, 1e-12, "the most probable tree");
-    assert!(constituents(&decoded[0].trees[1]).iter().all(|it| case.allows(it)), "{}", decoded[0].trees[1]);
+    // The tree with the highest sum of posteriors of its constituents.
+    let value = |own: &[(SymbolId, usize, usize)]| -> f64 {
+        let posterior = |one: &(SymbolId, usize, usize)| -> f64 {
+            let with =
+                derivations.iter().zip(&sums.posteriors).filter(|(it, _)| it.constituents.contains(one));
+            with.map(|(_, posterior)| posterior).sum()
+        };
+        own.iter().map(posterior).sum()
+    };
+    let found = constituents(&decoded[0].trees[1]);
+    assert!(case.allows(&found), "{}", decoded[0].trees[1]);
+    let most = derivations.iter().map(|it| value(&it.constituents)).fold(0.0, f64::max);
+    assert_close(value(&found), most, 1e-11, "the sum of posteriors");
 
     for keep in [None, Some(Vec::new())] {
         let work = Work::Sample(Sample { weights: of_shard().collect(), stream: 11, keep });
@@ -127,13 +142,13 @@ fn assert_as_enumerated(case: &Case) {
             assert!(drawn == 0.0 || *expected > 0.0, "a rule that no agreeing tree has was drawn");
         }
         for analysis in &sampled.analyses {
-            assert!(constituents(&analysis.tree).iter().all(|it| case.allows(it)), "{}", analysis.tree);
+            assert!(case.allows(&constituents(&analysis.tree)), "{}", analysis.tree);
         }
     }
 }
 
 /// Constituents of a tree, sorted.
-fn constituents(grammar: &Grammar, tree: &Tree) -> Vec<(SymbolId, usize, usize)> {
+pub fn constituents(grammar: &Grammar, tree: &Tree) -> Vec<(SymbolId, usize, usize)> {
     /// Adds those of the next node, and returns the number of terminals up to its end.
     fn add(
         nodes: &mut std::slice::Iter<'_, grammaton::grammar::tree::Node>,
@@ -158,7 +173,7 @@ fn constituents(grammar: &Grammar, tree: &Tree) -> Vec<(SymbolId, usize, usize)>
 }
 
 fn bracket(n: usize) -> impl Strategy<Value = Bracket> {
-    (0..n, 1..=n, prop::collection::vec(0..3_u32, 0..2)).prop_map(move |(start, length, labels)| {
+    (0..n, 1..=n, prop::collection::vec(0..3_u32, 0..3)).prop_map(move |(start, length, labels)| {
         let end = (start + length).min(n) as u32;
         Bracket { start: start as u32, end, labels: labels.into_iter().map(SymbolId).collect() }
     })
@@ -177,4 +192,25 @@ proptest! {
         let text: Vec<&str> = (0..n).map(|at| if letters >> at & 1 == 1 { "a" } else { "b" }).collect();
         assert_as_enumerated(&Case::new(&text.join(" "), brackets, seed));
     }
+}
+
+/// A label that is met in a chain of constituents over its span: at the top, below, or both of them. Without it no tree is left.
+#[test]
+fn a_label_is_that_of_any_constituent_in_a_chain() {
+    let bracket = |labels: &[u32]| {
+        let labels = labels.iter().copied().map(SymbolId).collect();
+        Bracket { start: 1, end: 2, labels }
+    };
+    let n_of = |brackets: Vec<Bracket>| {
+        let case = Case::new("a b", brackets, 1);
+        assert_as_enumerated(&case);
+        case.derivations().len()
+    };
+    // S → X X, X → b or X → Y → b; S → X → Y → X X.
+    let all = n_of(Vec::new());
+    let (with_x, with_y) = (n_of(vec![bracket(&[1])]), n_of(vec![bracket(&[2])]));
+    assert!(with_x == all && 0 < with_y && with_y < all, "{all} {with_x} {with_y}");
+    assert_eq!(n_of(vec![bracket(&[1]), bracket(&[2])]), with_y);
+    assert_eq!(n_of(vec![bracket(&[1, 2])]), all);
+    assert_eq!((n_of(vec![bracket(&[0])]), n_of(vec![bracket(&[0]), bracket(&[2])])), (0, 0));
 }

@@ -20,6 +20,7 @@ mod dense;
 mod determinism;
 mod forest_sample;
 mod laws;
+mod n_best;
 mod stop;
 
 mod bound;

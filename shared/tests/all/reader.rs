@@ -2,6 +2,7 @@
 
 use grammaton::models::Trained;
 use grammaton::models::decode::Decoder;
+use grammaton::models::decode::n_best::Distinct;
 use grammaton::models::segments::{Probabilities, Segments};
 use grammaton::saved::reader::{Asked, Criterion, ModelReader, Reading, Unread};
 use grammaton::{Corpus, Fit, Grammar, Method, Model};
@@ -35,7 +36,7 @@ const TEXT: &str = "a b c a b\nc c b\na b b a\na\nc a b a b c a\nb a b a\n";
 
 fn read(model: &Model, criterion: Criterion, text: &str, closed: bool) -> Vec<Result<Reading, Unread>> {
     let corpus = Corpus::of_tokens(text).unwrap();
-    let asked = Asked { probabilities: true, closed, trees: false };
+    let asked = Asked { probabilities: true, closed, ..Asked::default() };
     let reader = ModelReader::new(model, criterion, asked).unwrap();
     reader.read(&corpus, 0..corpus.sentences.len()).unwrap()
 }
@@ -76,6 +77,53 @@ fn votes_are_means_of_the_models_and_a_model_without_an_analysis_has_none() {
         n_new += usize::from(found.iter().any(|it| it.ends != vote.ends));
     }
     assert!(n_new > 0, "some model is outvoted");
+}
+
+/// Law: the first of the n best is what is read without them, no two are equal, and probabilities are means over the models that have an analysis, which sum to one.
+#[test]
+fn the_n_best_begin_with_what_is_read_and_have_the_probability_of_the_mixture() {
+    let models = models();
+    let corpus = Corpus::of_tokens(TEXT).unwrap();
+    let n_best = |model: &Model, criterion, n| {
+        let n_best = Some((n, Distinct::Segmentations));
+        let reader = ModelReader::new(model, criterion, Asked { n_best, ..Asked::default() }).unwrap();
+        let read = reader.read(&corpus, 0..corpus.sentences.len()).unwrap();
+        read.into_iter()
+            .map(|reading| reading.unwrap_or_else(|unread| panic!("{unread:?}")))
+            .collect::<Vec<_>>()
+    };
+    let two = &models[..2];
+    let alone = [0, 1].map(|at| n_best(&two[at], Criterion::First(Decoder::Mbr), 1000));
+    for criterion in [Criterion::Vote, Criterion::First(Decoder::Mbr), Criterion::First(Decoder::Viterbi)] {
+        let all = n_best(&file(two), criterion, 1000);
+        for (at, reading) in all.iter().enumerate() {
+            let ranked = &reading.n_best;
+            assert_eq!(ranked[0].ends, reading.ends);
+            for (rank, one) in ranked.iter().enumerate() {
+                assert!(ranked[..rank].iter().all(|other| other.ends != one.ends));
+                if criterion == Criterion::Vote {
+                    let share = |by: &[Reading]| {
+                        by[at].n_best.iter().find(|it| it.ends == one.ends).map(|it| it.probability)
+                    };
+                    let mean = alone.iter().filter_map(|by| share(by)).sum::<f64>() / 2.0;
+                    assert_close(one.probability, mean, 1e-6, "the mean");
+                }
+            }
+            let sum: f64 = ranked.iter().map(|one| one.probability).sum();
+            match criterion {
+                Criterion::First(Decoder::Viterbi) => {
+                    assert!(sum < 1.0 && ranked.is_sorted_by(|a, b| a.probability >= b.probability));
+                }
+                _ => assert_close(sum, 1.0, 1e-6, "all segmentations"),
+            }
+        }
+        for n in [1, 2] {
+            for (few, all) in n_best(&file(two), criterion, n).iter().zip(&all) {
+                assert_eq!(few.n_best[..], all.n_best[..n.min(all.n_best.len())]);
+                assert_eq!(few.ends, all.ends);
+            }
+        }
+    }
 }
 
 #[test]

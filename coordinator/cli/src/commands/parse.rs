@@ -14,12 +14,13 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use grammaton::data::corpus::{Corpus, Options, UnknownSymbol};
 use grammaton::models::Trained;
 use grammaton::models::decode::Decoder;
+use grammaton::models::decode::n_best::{Distinct, Ranked};
 use grammaton::models::dmv::nouns;
 use grammaton::saved::reader::{Asked, Criterion, ModelReader, Reading, Unread};
-use training::export::{self, Level, Line, Writer};
+use training::export::{self, Alternative, Analysis, Format, Level, Line, Writer};
 use training::input;
 use training::model::SavedModel;
-use training::row::{Gaps, Row, Status};
+use training::row::{Gaps, Status};
 
 use super::Answer;
 use super::export::Writing;
@@ -32,6 +33,7 @@ use boundaries::Table;
     \x20 grammaton parse results - --decoder mbr --format tsv\n\
     \x20 grammaton parse results new.txt --boundaries boundaries.tsv\n\
     \x20 grammaton parse results new.txt --format json\n\
+    \x20 grammaton parse results new.txt --n-best 5\n\
     \x20 grammaton parse results new.conllu")]
 pub struct Args {
     /// Model: a folder written by `train`, or its model.bin
@@ -44,6 +46,9 @@ pub struct Args {
     /// Output format; a model of trees always prints trees, and a dependency model CoNLL-U
     #[arg(help_heading = "Output", long, value_parser = format_parser(), default_value = "segmentation")]
     pub format: Format,
+    /// Print the N best analyses of each line with their probabilities, as a table or with --format json
+    #[arg(help_heading = "Output", long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub n_best: Option<u16>,
     #[command(flatten)]
     writing: Writing,
     /// Write the probability of each boundary of the text to this file, as a table
@@ -115,33 +120,10 @@ impl DecoderName {
     }
 }
 
-/// Output formats.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Format {
-    /// Sentences cut into segments.
-    Segmentation,
-    /// Bracketed trees.
-    Brackets,
-    /// A table.
-    Tsv,
-    /// A format of other programs.
-    Export(export::Format),
-}
-
-/// Parser of a format by its name.
 fn format_parser() -> impl TypedValueParser<Value = Format> {
-    let own = [
-        ("segmentation", "Sentences cut into segments"),
-        ("brackets", "Bracketed trees"),
-        ("tsv", "A table: number of the line, gold, segmentation, log-probability, status"),
-    ];
-    let values = own.into_iter().chain(export::Format::ALL.map(|format| (format.name(), format.about())));
-    let values = values.map(|(name, about)| PossibleValue::new(name).help(about));
-    PossibleValuesParser::new(values).map(|name| match name.as_str() {
-        "brackets" => Format::Brackets,
-        "tsv" => Format::Tsv,
-        name => export::Format::of(name).map_or(Format::Segmentation, Format::Export),
-    })
+    let values = Format::ALL.map(|format| PossibleValue::new(format.name()).help(format.about()));
+    let named = |name: String| Format::ALL.into_iter().find(|format| format.name() == name);
+    PossibleValuesParser::new(values).map(move |name| named(name).expect("a possible value"))
 }
 
 /// Number of sentences decoded in one batch, while the lines of the batch before are printed.
@@ -163,15 +145,23 @@ pub fn run(args: &Args) -> Result<Answer> {
         let name = decoder.to_possible_value().expect("every decoder has a name");
         bail!("decoder {} gives no trees; use --decoder viterbi or --decoder mbr-tree", name.get_name());
     }
+    ensure!(
+        args.n_best.is_none() || args.format == Format::Json || !args.format.is_of_other_programs(),
+        "--n-best prints a table, or objects with --format json; leave out --format {}",
+        args.format.name()
+    );
     let saved = SavedModel::load(&args.model)?;
     let tags = saved.model.of_grammar().and_then(|model| nouns::tags(&model.grammar));
     let has_rows = matches!(saved.model, Trained::Grammar(_)) && tags.is_none();
     ensure!(
-        !args.writing.is_given() || matches!(args.format, Format::Export(_)),
+        !args.writing.is_given() || args.format.is_of_other_programs() && args.n_best.is_none(),
         "--level and --language are for formats of other programs, such as --format json; leave them out"
     );
-    let is_of_segments = matches!(args.format, Format::Tsv | Format::Export(_));
-    ensure!(!is_of_segments || has_rows, "this --format is for a model of segments; leave it out");
+    let is_of_segments = args.format == Format::Tsv || args.format.is_of_other_programs();
+    ensure!(
+        !is_of_segments || has_rows || args.n_best.is_some(),
+        "this --format is for a model of segments; leave it out"
+    );
     ensure!(args.boundaries.is_none() || has_rows, "--boundaries is for a model of segments; leave it out");
     match (saved.model, tags) {
         (Trained::Grammar(model), Some(tags)) => dependencies::run(args, model, &tags),
@@ -187,12 +177,18 @@ fn segments(args: &Args, saved: &SavedModel) -> Result<Answer> {
         (None, Format::Brackets) => Criterion::First(Decoder::Viterbi),
         (None, _) => Criterion::of(saved),
     };
+    let distinct = if args.format == Format::Brackets { Distinct::Trees } else { Distinct::Segmentations };
     let asked = Asked {
         // Trees have the categories of segments.
-        trees: matches!(args.format, Format::Brackets | Format::Export(_)),
+        trees: args.format == Format::Brackets || args.n_best.is_none() && args.format.is_of_other_programs(),
         probabilities: args.boundaries.is_some(),
         closed: args.closed,
+        n_best: args.n_best.map(|n| (usize::from(n), distinct)),
     };
+    ensure!(
+        args.n_best.is_none() || criterion.ranks(),
+        "decoder mbr-tree has no n best; use --decoder viterbi, mbr, vote or crf, or leave out --n-best"
+    );
     let max_symbols = args.max_symbols.unwrap_or(Options::default().max_symbols);
     let cleaning = saved.cleaning.clone();
     let options =
@@ -213,10 +209,7 @@ fn segments(args: &Args, saved: &SavedModel) -> Result<Answer> {
     let is_corrected = criterion == Criterion::Crf;
     let table = args.boundaries.as_ref().map(|path| Table::new(path, &args.corpus, is_corrected));
     let mut table = table.transpose()?;
-    let labels = saved.model.of_grammar().map_or(Vec::new(), |model| {
-        model.segments.iter().map(|&symbol| model.grammar.name(symbol).to_owned()).collect()
-    });
-    let mut out = Printer::new(args.format, &args.writing, labels)?;
+    let mut out = Printer::new(args, args.format, export::results::labels(saved));
     let (mut n_sentences, mut n_lines) = (0, 0);
     let (mut without, mut unknown) = (Vec::new(), Vec::new());
     for part in parts {
@@ -247,9 +240,10 @@ fn segments(args: &Args, saved: &SavedModel) -> Result<Answer> {
     table.map_or(Ok(()), Table::finish)?;
     let Some(first) = without.first() else { return Ok(Answer::Yes) };
     let printed = match args.format {
-        Format::Segmentation | Format::Export(_) => "whole",
+        _ if args.n_best.is_some() => "without analyses",
         Format::Brackets => "as `()`",
         Format::Tsv => "without a segmentation",
+        _ => "whole",
     };
     streams::tell(&format!(
         "notice: without an analysis and printed {printed}: {} of {} sentences, the first one in line {first}{}",
@@ -270,67 +264,28 @@ fn of_unknown(unknown: &[UnknownSymbol]) -> String {
     })
 }
 
-/// Prints a line for each line of a text.
+/// Prints a line for each line of a text, or its best analyses.
 struct Printer {
     out: Stdout,
-    format: Format,
+    writer: Writer,
     gaps: Gaps,
-    /// Of a format of other programs.
-    writer: Option<Writer>,
     level: Level,
     /// Names of the nonterminals whose constituents are segments.
     labels: Vec<String>,
 }
 
 impl Printer {
-    /// A printer of the segments that are constituents of these nonterminals.
-    fn new(format: Format, writing: &Writing, labels: Vec<String>) -> Result<Printer> {
-        let mut out = Stdout::lock();
-        if format == Format::Tsv {
-            out.line(Row::HEADER)?;
-        }
-        let writer = match format {
-            Format::Export(format) => Some(writing.writer(format)),
-            Format::Segmentation | Format::Brackets | Format::Tsv => None,
-        };
-        let level = writing.level(|| Level::of(labels.iter().map(String::as_str)));
-        Ok(Printer { out, format, gaps: Gaps::default(), writer, level, labels })
+    /// A printer in this format of segments that are constituents of these nonterminals.
+    fn new(args: &Args, format: Format, labels: Vec<String>) -> Printer {
+        let writer = args.writing.writer(format);
+        let writer = if args.n_best.is_some() { writer.of_n_best() } else { writer };
+        let level = args.writing.level(|| Level::of(labels.iter().map(String::as_str)));
+        Printer { out: Stdout::lock(), writer, gaps: Gaps::default(), level, labels }
     }
 
     /// Prints the sentence at a position of `corpus`. One without an analysis is one segment, an empty tree, or a row without a
     /// segmentation.
     fn sentence(&mut self, corpus: &Corpus, at: usize, found: Result<Reading, Unread>) -> Result<()> {
-        let line = corpus.lines[at];
-        if self.writer.is_some() {
-            self.empty_before(line)?;
-            let line = self.exported(corpus, at, found)?;
-            return self.write(line);
-        }
-        let text = match (self.format, found) {
-            (Format::Segmentation, Ok(reading)) => corpus.line(at, &reading.ends),
-            (Format::Segmentation, Err(_)) => corpus.line(at, &[corpus.sentences[at].len() as u32]),
-            (Format::Brackets, Ok(reading)) => reading
-                .tree
-                .context("internal error: a sentence was read without a tree; please report it")?,
-            (Format::Brackets, Err(_)) => "()".to_owned(),
-            (Format::Tsv | Format::Export(_), found) => {
-                let gold = corpus.gold_line(at);
-                let predicted = found.as_ref().ok().map(|reading| corpus.line(at, &reading.ends));
-                let row = Row {
-                    line,
-                    gold: gold.as_deref(),
-                    predicted: predicted.as_deref(),
-                    log_probability: found.as_ref().ok().map(|reading| reading.log_probability),
-                    status: found.err().map_or(Status::Ok, Status::from),
-                };
-                row.to_string()
-            }
-        };
-        self.line(line, &text)
-    }
-
-    /// A line in a format of other programs.
-    fn exported(&self, corpus: &Corpus, at: usize, found: Result<Reading, Unread>) -> Result<Line> {
         let whole = vec![corpus.sentences[at].len() as u32];
         let (status, found) = match found {
             Ok(reading) => (Status::Ok, Some(reading)),
@@ -340,30 +295,38 @@ impl Printer {
         let tree = found.as_ref().and_then(|reading| reading.tree.as_deref());
         let segments = export::results::segments(corpus, at, ends, tree, &self.labels)?;
         let gold = corpus.gold.as_ref().and_then(|gold| gold[at].first());
-        Ok(Line {
+        let alternative = |of: Ranked| match of.tree {
+            Some(tree) => Alternative::tree(of.probability, tree),
+            None => Alternative {
+                probability: of.probability,
+                analysis: Analysis::Segments(corpus.segments(at, &of.ends)),
+                text: corpus.line(at, &of.ends),
+            },
+        };
+        let line = Line {
+            separator: corpus.effective_unit().separators().1,
             gold: gold.map(|ends| corpus.segments(at, ends)),
             log_probability: found.as_ref().map(|reading| reading.log_probability),
+            tree: Some(tree.unwrap_or("()").to_owned()),
             ..Line::new(corpus.lines[at], self.level, corpus.line(at, &whole), segments, status)
-        })
+        };
+        let n_best = found.into_iter().flat_map(|reading| reading.n_best).map(alternative).collect();
+        self.line(Line { n_best, ..line })
     }
 
-    fn write(&mut self, line: Line) -> Result<()> {
-        let text = self.writer.as_mut().map(|writer| writer.line(line)).transpose()?;
-        self.out.text(&text.unwrap_or_default())
-    }
-
-    /// Prints the analysis of a line, after the empty lines before it.
-    fn line(&mut self, line: u32, text: &str) -> Result<()> {
-        self.empty_before(line)?;
-        self.out.line(text)
+    /// Prints a line, after the empty lines before it.
+    fn line(&mut self, line: Line) -> Result<()> {
+        self.empty_before(line.number)?;
+        self.write(line)
     }
 
     fn empty_before(&mut self, line: u32) -> Result<()> {
-        self.gaps.before(line).try_for_each(|line| match self.format {
-            Format::Segmentation | Format::Brackets => self.out.line(""),
-            Format::Tsv => self.out.line(&Row::empty(line).to_string()),
-            Format::Export(_) => self.write(Line::empty(line, Status::Empty)),
-        })
+        self.gaps.before(line).try_for_each(|line| self.write(Line::empty(line, Status::Empty)))
+    }
+
+    fn write(&mut self, line: Line) -> Result<()> {
+        let text = self.writer.line(line)?;
+        self.out.text(&text)
     }
 
     /// Hands over what was printed.
@@ -371,12 +334,10 @@ impl Printer {
         self.out.flush()
     }
 
-    /// Prints the empty lines at the end of a text of `n_lines` lines.
-    fn finish(&mut self, n_lines: u32) -> Result<()> {
+    /// Prints the empty lines at the end of a text of `n_lines` lines, and the end of the file.
+    fn finish(mut self, n_lines: u32) -> Result<()> {
         self.empty_before(n_lines + 1)?;
-        if let Some(writer) = self.writer.take() {
-            self.out.text(&writer.finish()?)?;
-        }
+        self.out.text(&self.writer.finish()?)?;
         self.out.flush()
     }
 }

@@ -18,6 +18,7 @@ mod lexicon;
 mod limits;
 mod lines;
 mod morphemes;
+mod n_best;
 mod new;
 mod readme;
 mod resealed;

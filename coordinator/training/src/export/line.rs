@@ -1,8 +1,9 @@
 //! A line of a text as it is segmented: what every format writes.
 
 use anyhow::{Result, bail};
+use serde::Serialize;
 
-use crate::row::Status;
+use crate::row::{Row, Status};
 
 /// What the segments of a line are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,6 +54,44 @@ pub struct Word {
     pub segments: Vec<Segment>,
 }
 
+/// One of the n best analyses of a line.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Alternative {
+    /// Its probability, given the line.
+    pub probability: f64,
+    /// The analysis.
+    #[serde(flatten)]
+    pub analysis: Analysis,
+    /// The analysis as the table has it.
+    #[serde(skip)]
+    pub text: String,
+}
+
+/// An analysis in JSON.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Analysis {
+    /// Segments of the line.
+    Segments(Vec<String>),
+    /// A bracketed tree.
+    Tree(String),
+    /// By word the number of its head, from 1; 0 is the root.
+    Heads(Vec<u32>),
+}
+
+impl Alternative {
+    /// A tree in brackets.
+    pub fn tree(probability: f64, tree: String) -> Alternative {
+        Alternative { probability, analysis: Analysis::Tree(tree.clone()), text: tree }
+    }
+
+    /// The heads of words.
+    pub fn heads(probability: f64, heads: Vec<u32>) -> Alternative {
+        let text = heads.iter().map(u32::to_string).collect::<Vec<_>>().join(" ");
+        Alternative { probability, analysis: Analysis::Heads(heads), text }
+    }
+}
+
 /// A line of a text as it is segmented.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Line {
@@ -62,6 +101,12 @@ pub struct Line {
     pub source: Source,
     /// Words; an empty line has none. A line without an analysis is one segment.
     pub words: Vec<Word>,
+    /// What stands between segments in the text.
+    pub separator: &'static str,
+    /// The bracketed tree, if it is known.
+    pub tree: Option<String>,
+    /// The best analyses in order, if they are asked for.
+    pub n_best: Vec<Alternative>,
     /// Segments of the gold segmentation, if the text has one.
     pub gold: Option<Vec<String>>,
     /// Natural logarithm of the inside value of the sentence.
@@ -91,6 +136,9 @@ impl Line {
             number,
             source: Source::default(),
             words: Vec::new(),
+            separator: "",
+            tree: None,
+            n_best: Vec::new(),
             gold: None,
             log_probability: None,
             boundaries: None,
@@ -101,6 +149,25 @@ impl Line {
     /// All segments.
     pub fn segments(&self) -> impl Iterator<Item = &Segment> {
         self.words.iter().flat_map(|word| &word.segments)
+    }
+
+    /// The segmentation as the text marks it.
+    pub fn segmentation(&self) -> String {
+        let segments: Vec<&str> = self.segments().map(|segment| segment.text.as_str()).collect();
+        segments.join(self.separator)
+    }
+
+    /// The row of a table. A line without an analysis has no prediction.
+    pub fn row(&self) -> String {
+        let has_analysis = matches!(self.status, Status::Ok | Status::HeldOut);
+        Row {
+            line: self.number,
+            gold: self.gold.as_ref().map(|gold| gold.join(self.separator)).as_deref(),
+            predicted: has_analysis.then(|| self.segmentation()).as_deref(),
+            log_probability: self.log_probability,
+            status: self.status,
+        }
+        .to_string()
     }
 
     /// The words, with spaces between them.

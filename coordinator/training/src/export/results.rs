@@ -55,9 +55,7 @@ impl Results {
         );
         let job = Job::load(&dir.join(JOB), &[])?;
         let saved = SavedModel::load(dir)?;
-        let labels = saved.model.of_grammar().map_or(Vec::new(), |model| {
-            model.segments.iter().map(|&symbol| model.grammar.name(symbol).to_owned()).collect()
-        });
+        let labels = labels(&saved);
         let options = segmented::printed_options(&job);
         Ok(Results { dir: dir.to_owned(), decoder: decoder.to_owned(), options, labels })
     }
@@ -132,11 +130,19 @@ impl Results {
         let text = corpus.line(at, &[n_symbols as u32]);
         Ok(Line {
             gold,
+            separator,
             log_probability: row.log_probability,
             boundaries: rows.map(|rows| rows.iter().map(|row| row.boundary.probability).collect()),
             ..Line::new(row.number, level, text, segments, row.status)
         })
     }
+}
+
+/// Names of the nonterminals whose constituents are segments.
+pub fn labels(saved: &SavedModel) -> Vec<String> {
+    let model = saved.model.of_grammar();
+    let names = model.map(|model| model.segments.iter().map(|&symbol| model.grammar.name(symbol).to_owned()));
+    names.into_iter().flatten().collect()
 }
 
 /// The segments of the sentence at a position of `corpus`, with their categories if the tree has the same segments.

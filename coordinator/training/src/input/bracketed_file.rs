@@ -17,7 +17,7 @@ pub struct Bracketed {
     pub number: u32,
     /// Names of its symbols.
     pub symbols: Vec<String>,
-    /// Its brackets, in the order of their ends, each span once.
+    /// Its brackets, in the order of their ends.
     pub brackets: Vec<Bracket>,
 }
 
@@ -118,7 +118,7 @@ fn bracketed(name: &str, number: u32, parts: &[Part<'_>], symbols: &mut Symbols<
                 };
                 ensure!(start < here, "{name}:{number}: found `()`, expected symbols between brackets");
                 let labels = label.into_iter().collect();
-                line.add(Bracket { start, end: here, labels });
+                line.brackets.push(Bracket { start, end: here, labels });
             }
         }
     }
@@ -130,16 +130,6 @@ fn bracketed(name: &str, number: u32, parts: &[Part<'_>], symbols: &mut Symbols<
 }
 
 impl Bracketed {
-    /// Adds a bracket. Of several with the same span each may name its constituent, and if one does not, any will do.
-    fn add(&mut self, bracket: Bracket) {
-        let same = |other: &&mut Bracket| (other.start, other.end) == (bracket.start, bracket.end);
-        match self.brackets.iter_mut().find(same) {
-            Some(known) if known.labels.is_empty() || bracket.labels.is_empty() => known.labels.clear(),
-            Some(known) => known.labels.extend(bracket.labels),
-            None => self.brackets.push(bracket),
-        }
-    }
-
     /// Its text without brackets.
     pub fn text(&self) -> String {
         self.symbols.join(" ")
@@ -178,7 +168,7 @@ mod tests {
         assert_eq!(spans(&lines[1]), []);
         assert_eq!(
             (lines[2].text(), spans(&lines[2])),
-            ("a S".to_owned(), vec![(0, 1, vec![]), (1, 2, vec![])])
+            ("a S".to_owned(), vec![(0, 1, vec![1]), (0, 1, vec![]), (1, 2, vec![])])
         );
     }
 

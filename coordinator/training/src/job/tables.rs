@@ -189,7 +189,7 @@ table! {
     joined_mark: String = String::new(), Rules::read_by(SENTENCES);
 
     /// Sentences of the corpus with constituents that are known, as `(the dog) sees (NP the cat)`: their trees are those without constituents that cross a
-    /// bracket, or over a bracket with the name of a nonterminal are another one.
+    /// bracket, and with one over each bracket that has the name of a nonterminal, of this name.
     brackets: PathBuf = PathBuf::new(), Rules::read_by(CONSTITUENTS).file_unless(|_| false);
 
     /// Held-out sentences, to measure with: a file in the format of the corpus. Of `dmv` it may be the corpus itself, and then heads of its

@@ -5,9 +5,9 @@
 
 use std::path::Path;
 
-use anyhow::{Result, bail};
-use grammaton::data::TreeMarks;
+use anyhow::{Result, bail, ensure};
 use grammaton::data::corpus::Options;
+use grammaton::data::{MAX_LABELLED, TreeMarks};
 use grammaton::grammar::{Grammar, SymbolId};
 use rustc_hash::FxHashMap;
 
@@ -43,7 +43,17 @@ impl Brackets {
             let tokens = line.symbols.iter().map(|name| grammar.symbol(name));
             if let Some(tokens) = tokens.collect::<Option<Vec<SymbolId>>>() {
                 let known = sentences.entry(tokens).or_default();
-                known.marks.brackets.extend(line.brackets.iter().cloned());
+                for bracket in &line.brackets {
+                    if !known.marks.brackets.contains(bracket) {
+                        known.marks.brackets.push(bracket.clone());
+                    }
+                }
+                ensure!(
+                    known.marks.most_labelled() <= MAX_LABELLED,
+                    "{}:{}: the same symbols have more than {MAX_LABELLED} labels; leave some out",
+                    path.display(),
+                    line.number
+                );
                 known.lines.push(at);
             }
         }

@@ -34,7 +34,10 @@ pub struct Factors<'a> {
 
 impl<'a> Factors<'a> {
     /// The factors of `grammar`; `None` if it has none, and no sentence is marked, or if it is no dependency grammar.
-    pub fn new(grammar: &'a Grammar, mut marks: impl Iterator<Item = &'a TreeMarks>) -> Option<Factors<'a>> {
+    pub fn new<'m>(
+        grammar: &'a Grammar,
+        mut marks: impl Iterator<Item = &'m TreeMarks>,
+    ) -> Option<Factors<'a>> {
         let of_tags = grammar.factors.as_ref();
         if of_tags.is_none() && marks.all(TreeMarks::is_empty) {
             return None;

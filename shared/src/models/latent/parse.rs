@@ -32,6 +32,8 @@ pub mod fine;
 
 pub mod best;
 
+pub mod n_best;
+
 /// All that parsing needs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Model {
@@ -131,23 +133,42 @@ impl<'a> Parser<'a> {
     pub fn parse(&self, words: &[&str], decoder: Decoder) -> Parse {
         assert!(!words.is_empty(), "a sentence has words");
         let ids = self.names(words);
-        let bytes = coarse::Chart::bytes(&self.coarse, words.len());
-        // A large chart waits for the others of this process.
-        let _turn = (bytes > LARGE).then(Turn::take);
-        let chart = (bytes <= MAX_FOREST).then(|| coarse::Chart::fill(&self.coarse, &ids)).flatten();
-        let tree = chart.and_then(|chart| {
-            // What the threshold drops may have been all; then it is squared, once.
-            [self.threshold, self.threshold * self.threshold].iter().find_map(|&threshold| {
-                let packed = packed::Packed::new(&self.coarse, &chart, threshold);
-                best::tree(&packed, &self.layout, &self.model.weights, decoder)
-            })
-        });
+        let weights = &self.model.weights;
+        let tree = self.in_chart(&ids, |packed| best::tree(packed, &self.layout, weights, decoder));
         match tree {
             Some(steps) => {
                 Parse { tree: restore(&self.draw(&steps, words), &self.model.chains), flat: false }
             }
             None => Parse { tree: self.flat(words, &ids), flat: true },
         }
+    }
+
+    /// The `n` best trees of a sentence by [`Decoder::Viterbi`] in order, each once, with the probability of its most probable annotated tree; all of the pruned chart if
+    /// there are fewer, and none if [`Parser::parse`] finds none.
+    ///
+    /// # Panics
+    /// If there are no words.
+    pub fn n_best(&self, words: &[&str], n: usize) -> Vec<(f64, Tree)> {
+        assert!(!words.is_empty(), "a sentence has words");
+        let trees = self.in_chart(&self.names(words), |packed| {
+            let trees = n_best::trees(packed, &self.layout, &self.model.weights, n);
+            (!trees.is_empty()).then_some(trees)
+        });
+        let tree = |(probability, steps): (f64, Vec<best::Step>)| {
+            (probability, restore(&self.draw(&steps, words), &self.model.chains))
+        };
+        trees.unwrap_or_default().into_iter().map(tree).collect()
+    }
+
+    /// What `find` finds in the pruned chart of a sentence; none without a chart.
+    fn in_chart<T>(&self, ids: &[Option<WordId>], find: impl Fn(&packed::Packed) -> Option<T>) -> Option<T> {
+        let bytes = coarse::Chart::bytes(&self.coarse, ids.len());
+        // A large chart waits for the others of this process.
+        let _turn = (bytes > LARGE).then(Turn::take);
+        let chart = (bytes <= MAX_FOREST).then(|| coarse::Chart::fill(&self.coarse, ids)).flatten()?;
+        // What the threshold drops may have been all; then it is squared, once.
+        let mut thresholds = [self.threshold, self.threshold * self.threshold].into_iter();
+        thresholds.find_map(|threshold| find(&packed::Packed::new(&self.coarse, &chart, threshold)))
     }
 
     /// The words of a sentence as the rules have them; none for a word of which nothing is known.

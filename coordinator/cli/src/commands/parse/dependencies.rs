@@ -2,18 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use basics::streams;
 use grammaton::data;
-use grammaton::data::dependency::{Punctuation, Tags, select};
-use grammaton::decoding::Decoding;
+use grammaton::data::dependency::{Punctuation, Sentence, Tags, select};
+use grammaton::decoding::{CHUNK, Decoding};
 use grammaton::grammar::tree::Tree;
 use grammaton::models::Model;
 use grammaton::models::decode::Decoder;
+use grammaton::models::decode::n_best::{Distinct, Ranked};
 use grammaton::models::dmv::{self, nouns};
+use rayon::prelude::*;
+use training::export::{Alternative, Line};
 use training::input;
+use training::row::Status;
 
-use super::{Args, BATCH, DecoderName, TagColumn};
+use super::{Args, BATCH, DecoderName, Printer, TagColumn};
 use crate::commands::Answer;
 
 /// Default maximum length of a sentence in words; time grows with its cube.
@@ -26,6 +30,10 @@ pub fn run(args: &Args, model: Model, names: &[String]) -> Result<Answer> {
         DecoderName::MbrArcs => Decoder::MbrArcs,
         _ => bail!("a dependency model needs --decoder viterbi or --decoder mbr-arcs"),
     };
+    ensure!(
+        args.n_best.is_none() || decoder == Decoder::Viterbi,
+        "decoder mbr-arcs has no n best; use --decoder viterbi, or leave out --n-best"
+    );
     let tags = match args.tags {
         TagColumn::Upos => Tags::Upos,
         TagColumn::Xpos => Tags::Xpos,
@@ -53,18 +61,53 @@ pub fn run(args: &Args, model: Model, names: &[String]) -> Result<Answer> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.map_or(0, usize::from)).build()?;
     let decoding = Decoding::new(model, decoder, true, args.closed);
     let mut flat: Vec<u32> = Vec::new();
-    for (sentences, items) in sentences.chunks_mut(BATCH).zip(items.chunks(BATCH)) {
-        for (sentence, decoded) in sentences.iter_mut().zip(pool.install(|| decoding.all_marked(items))?) {
-            sentence.heads = Some(match decoded {
-                Some(decoded) => nouns::heads(&Tree::parse(&decoded.trees[0])?)?.1,
-                None => {
-                    flat.push(sentence.line);
-                    dmv::heads::flat(sentence.n_words())
+    let printed = match args.n_best {
+        Some(n) => {
+            let mut out = Printer::new(args, args.format, Vec::new());
+            let original: BTreeMap<u32, &Sentence> =
+                document.sentences.iter().map(|sentence| (sentence.line, sentence)).collect();
+            for (sentences, items) in sentences.chunks(BATCH).zip(items.chunks(BATCH)) {
+                let ranked = |items: &[_]| decoding.most_probable(items, usize::from(n), Distinct::Trees);
+                let chunks =
+                    pool.install(|| items.par_chunks(CHUNK).map(ranked).collect::<Result<Vec<_>, _>>())?;
+                for (sentence, ranked) in sentences.iter().zip(chunks.into_iter().flatten()) {
+                    flat.extend(ranked.is_empty().then_some(sentence.line));
+                    let original = original[&sentence.line];
+                    let alternative = |ranked: Ranked| -> Result<Alternative> {
+                        let heads = nouns::heads(&Tree::parse(&ranked.tree.unwrap_or_default())?)?.1;
+                        let heads = match punctuation {
+                            Punctuation::Kept => heads,
+                            Punctuation::Removed => original.with_punctuation(&heads),
+                        };
+                        Ok(Alternative::heads(ranked.probability, heads))
+                    };
+                    let n_best: Vec<Alternative> =
+                        ranked.into_iter().map(alternative).collect::<Result<_>>()?;
+                    let status = if n_best.is_empty() { Status::NoAnalysis } else { Status::Ok };
+                    out.write(Line { n_best, ..Line::empty(sentence.line, status) })?;
                 }
-            });
+                out.flush()?;
+            }
+            out.finish(0)?;
+            "without analyses"
         }
-    }
-    streams::print(&document.with_heads(&sentences, punctuation))?;
+        None => {
+            for (sentences, items) in sentences.chunks_mut(BATCH).zip(items.chunks(BATCH)) {
+                let all = pool.install(|| decoding.all_marked(items))?;
+                for (sentence, decoded) in sentences.iter_mut().zip(all) {
+                    sentence.heads = Some(match decoded {
+                        Some(decoded) => nouns::heads(&Tree::parse(&decoded.trees[0])?)?.1,
+                        None => {
+                            flat.push(sentence.line);
+                            dmv::heads::flat(sentence.n_words())
+                        }
+                    });
+                }
+            }
+            streams::print(&document.with_heads(&sentences, punctuation))?;
+            "with each word hung on the next"
+        }
+    };
     let Some(first) = flat.first() else { return Ok(Answer::Yes) };
     let why = match unknown.iter().next() {
         Some((tag, _)) => {
@@ -73,7 +116,7 @@ pub fn run(args: &Args, model: Model, names: &[String]) -> Result<Answer> {
         None => String::new(),
     };
     streams::tell(&format!(
-        "notice: without a tree, or of more than {longest} words (--max-symbols), and printed with each word hung on the next: \
+        "notice: without a tree, or of more than {longest} words (--max-symbols), and printed {printed}: \
          {} of {} sentences, the first one in line {first}{why}",
         flat.len(),
         sentences.len(),

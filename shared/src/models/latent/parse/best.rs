@@ -11,7 +11,7 @@ use super::fine;
 use super::packed::{By, Edge, Packed};
 
 /// A node of a tree.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Step {
     /// Its label.
     pub label: LabelId,

@@ -14,17 +14,25 @@ use super::packed::{By, Edge, Packed};
 
 /// The posterior of every edge, `[n_edges]`; none if nothing has a weight.
 pub fn posteriors(packed: &Packed, layout: &Layout, weights: &[f64]) -> Option<Vec<f64>> {
-    let mut fine = Fine::new(packed, layout, weights);
-    packed.edges.iter().for_each(|edge| fine.up(edge));
-    // The root is the last node, and not split.
-    let root = packed.n_nodes().checked_sub(1)? * layout.n_subtypes();
-    if fine.inside[root] == 0.0 {
-        return None;
-    }
+    let (mut fine, root) = inside(packed, layout, weights)?;
     fine.outside[root] = 1.0 / fine.inside[root];
     let mut posteriors: Vec<f64> = packed.edges.iter().rev().map(|edge| fine.down(edge)).collect();
     posteriors.reverse();
     Some(posteriors)
+}
+
+/// The weight of all annotated trees, scaled as the edges are; none if nothing has a weight.
+pub fn total(packed: &Packed, layout: &Layout, weights: &[f64]) -> Option<f64> {
+    inside(packed, layout, weights).map(|(fine, root)| fine.inside[root])
+}
+
+/// Inside weights, and the place of the root; none if nothing has a weight.
+fn inside<'a>(packed: &Packed, layout: &'a Layout, weights: &'a [f64]) -> Option<(Fine<'a>, usize)> {
+    let mut fine = Fine::new(packed, layout, weights);
+    packed.edges.iter().for_each(|edge| fine.up(edge));
+    // The root is the last node, and not split.
+    let root = packed.n_nodes().checked_sub(1)? * layout.n_subtypes();
+    (fine.inside[root] > 0.0).then_some((fine, root))
 }
 
 /// Weights of annotated constituents.
