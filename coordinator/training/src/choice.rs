@@ -95,12 +95,11 @@ pub fn chosen(job: &Job, fleet: &dyn Map, observer: &mut dyn Observer) -> Result
     }
     let (corpus, _) = input::corpus(&job.corpus.path, &job.corpus.options())?;
     let CorpusTable { annotated, .. } = &job.corpus;
-    let annotated = match annotated.as_os_str().is_empty() {
-        true => Annotated::default(),
-        false => {
-            let marks = job.corpus.position_marks();
-            SegmentedFile::read(annotated, &job.corpus.options(), &marks)?.known_in(&corpus)
-        }
+    let annotated = if annotated.as_os_str().is_empty() {
+        Annotated::default()
+    } else {
+        let marks = job.corpus.position_marks();
+        SegmentedFile::read(annotated, &job.corpus.options(), &marks)?.known_in(&corpus)
     };
     let (table, model) = (&job.corpus, &job.model);
     let choice = choose(&corpus, &annotated, &mut Trials { table, model, share: 1.0, fleet, observer })?;

@@ -58,19 +58,21 @@ pub fn best(
 
 /// The errors of `found` in each sentence. Where nothing is known, there may be fewer positions than the sentence has; sentences may be cut.
 fn errors(known: &[&[Option<bool>]], found: &Corpus) -> Vec<Errors> {
-    let of_sentence = |((known, sentence), ends): ((&&[Option<bool>], &Vec<u32>), Vec<u32>)| {
-        let mut errors = [0; 3];
-        for (known, position) in known.iter().zip(1..sentence.len() as u32) {
-            match (known, ends.binary_search(&position).is_ok()) {
-                (Some(true), true) => errors[0] += 1,
-                (Some(false), true) => errors[1] += 1,
-                (Some(true), false) => errors[2] += 1,
-                (Some(false), false) | (None, _) => {}
+    let sentences = known.iter().zip(&found.sentences).zip(found.segmentation());
+    sentences
+        .map(|((known, sentence), ends)| {
+            let mut errors = [0; 3];
+            for (known, position) in known.iter().zip(1..sentence.len() as u32) {
+                match (known, ends.binary_search(&position).is_ok()) {
+                    (Some(true), true) => errors[0] += 1,
+                    (Some(false), true) => errors[1] += 1,
+                    (Some(true), false) => errors[2] += 1,
+                    (Some(false), false) | (None, _) => {}
+                }
             }
-        }
-        errors
-    };
-    known.iter().zip(&found.sentences).zip(found.segmentation()).map(of_sentence).collect()
+            errors
+        })
+        .collect()
 }
 
 /// F1 of boundaries, in all sentences together.
