@@ -99,14 +99,17 @@ mod tests {
 
     use super::*;
 
+    /// What is known of a position, and whether two outputs have a boundary there.
+    type Position = (Option<bool>, bool, bool);
+
     proptest! {
         /// Law: the errors are those of the positions that are known, one by one; no output is better than itself, and of two one at most is better.
         #[test]
         fn known_positions_count(
             sentences in prop::collection::vec(prop::collection::vec((prop::option::of(any::<bool>()), any::<bool>(), any::<bool>()), 0..6), 1..40),
         ) {
-            let corpus = |of: &dyn Fn(&(Option<bool>, bool, bool)) -> bool| {
-                let line = |sentence: &Vec<(Option<bool>, bool, bool)>| {
+            let corpus = |of: &dyn Fn(&Position) -> bool| {
+                let line = |sentence: &Vec<Position>| {
                     let cuts = sentence.iter().map(|position| if of(position) { " a" } else { "a" });
                     "a".to_owned() + &cuts.collect::<String>()
                 };
