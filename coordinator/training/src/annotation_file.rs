@@ -9,7 +9,6 @@
 use anyhow::{Result, anyhow, bail, ensure};
 use grammaton::data::corpus::{ReadError, decode};
 use grammaton::models::crf::Known;
-use rustc_hash::FxHashMap;
 
 use crate::input::segmented_file::{self, Annotated, SegmentedFile};
 use crate::segmented::Segmented;
@@ -57,13 +56,8 @@ impl AnnotationFile {
             Err(error) if matches!(error.downcast_ref(), Some(ReadError::Empty { .. })) => return Ok(file),
             Err(error) => return Err(error),
         };
-        let ids: FxHashMap<&str, u32> = of.corpus.symbols.iter().map(String::as_str).zip(0..).collect();
-        let ids: Vec<Option<u32>> =
-            found.symbols.iter().map(|name| ids.get(name.as_str()).copied()).collect();
-        let in_text = |sentence: &[u32]| {
-            let sentence = sentence.iter().map(|&symbol| ids[symbol as usize]).collect::<Option<Vec<u32>>>();
-            sentence.filter(|sentence| of.first(sentence).is_some())
-        };
+        let in_symbols = found.in_symbols(&of.corpus.symbols);
+        let in_text = |sentence: &[u32]| in_symbols(sentence).filter(|sentence| of.first(sentence).is_some());
         for line in found.resolved(|sentence| in_text(sentence).is_some()) {
             let Some(sentence) = in_text(&line.read.sentence) else { continue };
             segmented_file::add(&mut file.annotated, sentence.clone(), &line.read.known);

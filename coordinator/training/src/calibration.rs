@@ -19,12 +19,8 @@ use crate::segmented::Segmented;
 /// Those of reading, and a file without a sentence of the text.
 pub fn calibration(text: &Segmented, gold: &Path) -> Result<(Reliability, usize)> {
     let file = SegmentedFile::read(gold, &text.options, &PositionMarks::default())?;
-    let ids: FxHashMap<&str, u32> = text.corpus.symbols.iter().map(String::as_str).zip(0..).collect();
-    let ids: Vec<Option<u32>> = file.symbols.iter().map(|name| ids.get(name.as_str()).copied()).collect();
-    let in_text = |sentence: &[u32]| {
-        let symbols: Option<Vec<u32>> = sentence.iter().map(|&symbol| ids[symbol as usize]).collect();
-        symbols.filter(|symbols| text.first(symbols).is_some())
-    };
+    let in_symbols = file.in_symbols(&text.corpus.symbols);
+    let in_text = |sentence: &[u32]| in_symbols(sentence).filter(|symbols| text.first(symbols).is_some());
     let mut known: FxHashMap<Vec<u32>, Vec<Vec<u32>>> = FxHashMap::default();
     for line in file.resolved(|sentence| in_text(sentence).is_some()) {
         if let Some(symbols) = in_text(&line.read.sentence) {

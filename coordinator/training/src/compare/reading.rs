@@ -162,11 +162,7 @@ impl Read {
 
     /// The analyses that a file has of each line; `None` of lines that it lacks.
     fn of_file(&self, file: &SegmentedFile) -> Vec<Option<Analyses>> {
-        let ids: FxHashMap<&str, u32> = self.corpus.symbols.iter().map(String::as_str).zip(0..).collect();
-        let ids: Vec<Option<u32>> = file.symbols.iter().map(|name| ids.get(name.as_str()).copied()).collect();
-        let in_text = |sentence: &[u32]| {
-            sentence.iter().map(|&symbol| ids[symbol as usize]).collect::<Option<Vec<u32>>>()
-        };
+        let in_text = file.in_symbols(&self.corpus.symbols);
         let text: FxHashSet<&Vec<u32>> = self.corpus.sentences.iter().collect();
         let mut known: FxHashMap<Vec<u32>, Analyses> = FxHashMap::default();
         for Resolved { read, .. } in file.resolved(|it| in_text(it).is_some_and(|it| text.contains(&it))) {

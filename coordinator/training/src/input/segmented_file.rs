@@ -152,16 +152,17 @@ impl SegmentedFile {
             .collect()
     }
 
+    /// Writes sentences of the file in the symbols of a corpus, by their names; `None` of one with a symbol that is not among them.
+    pub fn in_symbols(&self, symbols: &[String]) -> impl Fn(&[u32]) -> Option<Vec<u32>> + use<> {
+        let ids: FxHashMap<&str, u32> = symbols.iter().map(String::as_str).zip(0..).collect();
+        let ids: Vec<Option<u32>> = self.symbols.iter().map(|name| ids.get(name.as_str()).copied()).collect();
+        move |sentence| sentence.iter().map(|&symbol| ids[symbol as usize]).collect()
+    }
+
     /// What the file knows of sentences of `corpus`, in the symbols of the corpus.
     pub fn known_in(&self, corpus: &Corpus) -> Annotated {
-        let ids: FxHashMap<&str, u32> = corpus.symbols.iter().map(String::as_str).zip(0..).collect();
-        let ids: Vec<Option<u32>> = self.symbols.iter().map(|name| ids.get(name.as_str()).copied()).collect();
-        let in_corpus = |sentence: &[u32]| {
-            sentence.iter().map(|&symbol| ids[symbol as usize]).collect::<Option<Vec<u32>>>()
-        };
-        let wanted: FxHashSet<Vec<u32>> = self.sentences().filter_map(in_corpus).collect();
-        let there: FxHashSet<&Vec<u32>> =
-            corpus.sentences.iter().filter(|sentence| wanted.contains(*sentence)).collect();
+        let in_corpus = self.in_symbols(&corpus.symbols);
+        let there: FxHashSet<&Vec<u32>> = corpus.sentences.iter().collect();
         let mut annotated = Annotated::default();
         for line in self.resolved(|sentence| in_corpus(sentence).is_some_and(|it| there.contains(&it))) {
             let sentence = in_corpus(&line.read.sentence).filter(|_| line.is_there);

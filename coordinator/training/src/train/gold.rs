@@ -7,7 +7,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
 use grammaton::data::corpus::{Cleaning, Corpus, Normalise, Unit};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 use super::text::{Gold, Source};
 use crate::input::segmented_file::{self, Annotated, Read, Resolved, SegmentedFile};
@@ -57,11 +57,8 @@ fn each(
     done: &str,
     mut each: impl FnMut(Vec<u32>, &Read),
 ) -> Result<String> {
-    let ids: FxHashMap<&str, u32> = source.end.symbols.iter().map(String::as_str).zip(0..).collect();
-    let ids: Vec<Option<u32>> = file.symbols.iter().map(|name| ids.get(name.as_str()).copied()).collect();
-    let in_corpus =
-        |sentence: &[u32]| sentence.iter().map(|&symbol| ids[symbol as usize]).collect::<Option<Vec<u32>>>();
-    let wanted: FxHashSet<Vec<u32>> = file.sentences().filter_map(in_corpus).collect();
+    let in_corpus = file.in_symbols(&source.end.symbols);
+    let wanted: FxHashSet<Vec<u32>> = file.sentences().filter_map(&in_corpus).collect();
     let mut there: FxHashSet<Vec<u32>> = FxHashSet::default();
     source.blocks(|block| {
         there.extend(block.sentences.into_iter().filter(|sentence| wanted.contains(sentence)));
