@@ -136,22 +136,22 @@ fn both_decoders_agree_with_enumeration() {
             let found = trees.iter().find(|tree| draw(rules, tree) == viterbi.tree);
             let found = annotated(found.unwrap_or_else(|| panic!("{} is no tree", viterbi.tree)));
             assert!((found / best - 1.0).abs() < 1e-12, "{sentence}: {found}, but the best has {best}");
-            // The n best: all trees by their best annotations, whose probability is among the annotations of all trees.
+            // The n best: all trees by their best annotations, each with its probability, which is the sum over its annotations.
             let weights = Weights { values: model.weights.clone(), exponents: vec![0; layout.blocks.len()] };
             let z =
                 |tree: &Anchors| expect(&layout, &weights, &Shard { trees: vec![rules_of(tree)] }).ln_z.exp();
             let total: f64 = trees.iter().map(z).sum();
-            let mut expected: Vec<(f64, Tree)> =
-                trees.iter().map(|tree| (annotated(tree) / total, draw(rules, tree))).collect();
+            let mut expected: Vec<(f64, f64, Tree)> =
+                trees.iter().map(|tree| (annotated(tree), z(tree) / total, draw(rules, tree))).collect();
             expected.sort_by(|a, b| b.0.total_cmp(&a.0));
             for n in [1, 2, 1000] {
                 let found = parser.n_best(&words, n);
                 assert_eq!(found.len(), n.min(trees.len()), "{sentence}");
                 assert_eq!(found[0].1, viterbi.tree);
-                for ((probability, tree), (of_rank, _)) in found.iter().zip(&expected) {
-                    assert!((probability / of_rank - 1.0).abs() < 1e-11, "{sentence}");
-                    let own = expected.iter().find(|(_, known)| known == tree).unwrap();
-                    assert!((probability / own.0 - 1.0).abs() < 1e-11, "{sentence}: {tree}");
+                for ((probability, tree), (best_of_rank, ..)) in found.iter().zip(&expected) {
+                    let (best, own, _) = expected.iter().find(|(.., known)| known == tree).unwrap();
+                    assert!((best / best_of_rank - 1.0).abs() < 1e-11, "{sentence}");
+                    assert!((probability / own - 1.0).abs() < 1e-11, "{sentence}: {tree}");
                     assert_eq!(found.iter().filter(|(_, other)| other == tree).count(), 1);
                 }
             }

@@ -143,7 +143,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The `n` best trees of a sentence by [`Decoder::Viterbi`] in order, each once, with the probability of its most probable annotated tree; all of the pruned chart if
+    /// The `n` best trees of a sentence by [`Decoder::Viterbi`] in order, each once, with its probability, subtypes summed out; all of the pruned chart if
     /// there are fewer, and none if [`Parser::parse`] finds none.
     ///
     /// # Panics

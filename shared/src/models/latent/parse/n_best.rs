@@ -1,12 +1,14 @@
 //! The n best trees in a pruned chart.
 //!
 //! In: [`Packed`] and the weights of the split rules. Out: the trees of the most probable annotated trees, each once, in order; the first is that of Viterbi decoding. The
-//! probability is that of the annotated tree, among all annotated trees in the chart.
+//! probability is that of the tree, the sum over its annotations, among all trees in the chart.
 
 use std::convert::Infallible;
 
 use crate::forest::k_best::{Analysis, Hypergraph, Lists, k_best};
 use crate::models::latent::Layout;
+use crate::models::latent::kernel::pair;
+use crate::num::rows::dot;
 
 use super::best::Step;
 use super::fine;
@@ -20,7 +22,12 @@ pub fn trees(packed: &Packed, layout: &Layout, weights: &[f64], n: usize) -> Vec
     (0..packed.n_nodes()).for_each(|node| first_edge[node + 1] += first_edge[node]);
     let mut graph = Graph { packed, layout, weights, first_edge, lists: Lists::default() };
     let Ok(found) = k_best(&mut graph, n);
-    found.into_iter().map(|(weight, list)| ((weight / z).min(1.0), graph.lists.items(list))).collect()
+    let tree = |(_, list): (f64, Analysis)| {
+        let edges = graph.lists.items(list);
+        let probability = (graph.total(&edges) / z).min(1.0);
+        (probability, edges.into_iter().map(|edge| graph.step(edge)).collect())
+    };
+    found.into_iter().map(tree).collect()
 }
 
 /// A chart as its derivations are distinguished: nodes are those of the chart with each subtype, after the empty one, up to the root with its only subtype.
@@ -30,7 +37,8 @@ struct Graph<'a> {
     weights: &'a [f64],
     /// `[n_nodes + 1]`: the edges of a node of the chart are `packed.edges[first_edge[node]..first_edge[node + 1]]`.
     first_edge: Vec<usize>,
-    lists: Lists<Step>,
+    /// Trees, as the numbers of their edges in preorder.
+    lists: Lists<u32>,
 }
 
 impl Graph<'_> {
@@ -39,12 +47,43 @@ impl Graph<'_> {
         let node = node as usize;
         if node == self.packed.n_nodes() { 0 } else { 1 + node * self.layout.n_subtypes() + subtype }
     }
+
+    fn step(&self, edge: u32) -> Step {
+        let Edge { by, parent, .. } = self.packed.edges[edge as usize];
+        let n_children = match by {
+            By::Rule(rule) => self.layout.blocks[rule.index()].n_children as u32,
+            By::Same | By::Unknown => 0,
+        };
+        Step { label: self.packed.labels[parent as usize], n_children }
+    }
+
+    /// The weight of all annotations of a tree.
+    fn total(&self, edges: &[u32]) -> f64 {
+        // By subtype, the weights of trees that have no parent yet, the leftmost last.
+        let mut inside: Vec<Vec<f64>> = Vec::new();
+        let mut pairs = Vec::new();
+        for &edge in edges.iter().rev() {
+            let Edge { by, parent, scale, .. } = self.packed.edges[edge as usize];
+            let n_subtypes = self.layout.n_subtypes_of(self.packed.labels[parent as usize]);
+            let By::Rule(rule) = by else {
+                inside.push(vec![scale; n_subtypes]);
+                continue;
+            };
+            let block = self.layout.blocks[rule.index()];
+            let mut child = |at| if at < block.n_children { inside.pop() } else { None };
+            let [left, right] = [child(0), child(1)].map(|child| child.unwrap_or_else(|| vec![1.0]));
+            pair(&left, &right, &mut pairs);
+            let entries = &self.weights[block.start..][..block.n_entries()];
+            inside.push(entries.chunks_exact(block.row()).map(|row| scale * dot(row, &pairs)).collect());
+        }
+        inside.pop().map_or(0.0, |root| root[0])
+    }
 }
 
-/// An edge of the chart with the entry of its rule for some subtypes.
+/// An edge of the chart, by number, with the entry of its rule for some subtypes.
 #[derive(Clone, Copy)]
 struct Split {
-    by: By,
+    edge: u32,
     scale: f64,
     entry: f64,
 }
@@ -63,18 +102,18 @@ impl Hypergraph for Graph<'_> {
         if subtype >= self.layout.n_subtypes_of(self.packed.labels[at]) {
             return;
         }
-        for &Edge { by, left, right, scale, .. } in
-            &self.packed.edges[self.first_edge[at]..self.first_edge[at + 1]]
-        {
+        for edge in self.first_edge[at]..self.first_edge[at + 1] {
+            let Edge { by, left, right, scale, .. } = self.packed.edges[edge];
+            let edge = edge as u32;
             let By::Rule(rule) = by else {
-                each(Split { by, scale, entry: 1.0 }, [self.node(left, subtype), 0]);
+                each(Split { edge, scale, entry: 1.0 }, [self.node(left, subtype), 0]);
                 continue;
             };
             let block = self.layout.blocks[rule.index()];
             let entries = &self.weights[block.start + subtype * block.row()..][..block.row()];
             for (b, entries) in entries.chunks_exact(block.n_right).enumerate() {
                 for (c, &entry) in entries.iter().enumerate() {
-                    each(Split { by, scale, entry }, [self.node(left, b), self.node(right, c)]);
+                    each(Split { edge, scale, entry }, [self.node(left, b), self.node(right, c)]);
                 }
             }
         }
@@ -86,17 +125,14 @@ impl Hypergraph for Graph<'_> {
 
     fn analysis(
         &mut self,
-        node: usize,
-        edge: Split,
+        _: usize,
+        Split { edge, .. }: Split,
         [left, right]: [Analysis; 2],
     ) -> Result<Analysis, Infallible> {
-        let n_children = match edge.by {
-            By::Same => return Ok(left),
-            By::Unknown => 0,
-            By::Rule(rule) => self.layout.blocks[rule.index()].n_children,
-        };
-        let label = self.packed.labels[(node - 1) / self.layout.n_subtypes()];
+        if self.packed.edges[edge as usize].by == By::Same {
+            return Ok(left);
+        }
         let below = self.lists.concatenate(left, right);
-        Ok(self.lists.prepend(Step { label, n_children: n_children as u32 }, below))
+        Ok(self.lists.prepend(edge, below))
     }
 }
