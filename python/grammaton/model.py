@@ -6,7 +6,7 @@ import itertools
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -32,8 +32,8 @@ class Parse:
     #: The probability of a boundary at each position between symbols; `None` without an analysis, and unless `parse` is asked for them.
     boundaries: tuple[float, ...] | None = field(default=None, repr=False)
     #: The best analyses in order with their probabilities, this one first: segmentations, or trees in brackets of a model without segments and of a model
-    #: of trees; empty without an analysis, and `None` unless `parse` is asked for them.
-    n_best: tuple[tuple[float, str], ...] | None = field(default=None, repr=False)
+    #: of trees, or heads; empty without an analysis, and `None` unless `parse` is asked for them.
+    n_best: tuple[tuple[float, str | Dependencies], ...] | None = field(default=None, repr=False)
     _heads: Dependencies | None = field(default=None, repr=False)
     _drawing: tuple[frozenset[str] | None, str] = field(default=(None, " "), repr=False, compare=False)
 
@@ -117,9 +117,9 @@ class Model:
 
         `texts` are lines in the format of the training corpus; for a model of trees, lines or lists of words; for a dependency model, lists of rows
         `(word, tag, …)` or of tags. `decoder` is `viterbi`, `mbr`, `mbr-tree`, `vote` (of the models of all chains) or `crf` (as annotated lines correct the vote);
-        `viterbi` or `max-rule`; `viterbi` or `mbr-arcs`. By default it is `crf` if the model has learned from annotated lines, else `vote` if it has several
-        models, else `viterbi`. `closed` uses learned strings only. `boundaries` asks for the probabilities of boundaries, `n_best` for so many of the
-        best analyses, which a dependency model and the decoders `mbr-tree` and `max-rule` do not rank. `ValueError` for another decoder, or a text with a line break.
+        `viterbi` or `max-rule`; `viterbi` or `mbr-arcs`. By default it is `mbr-arcs` of a dependency model, else `crf` if the model has learned from annotated
+        lines, else `vote` if it has several models, else `viterbi`. `closed` uses learned strings only. `boundaries` asks for the probabilities of boundaries, `n_best`
+        for so many of the best analyses, which the decoders `mbr-tree`, `max-rule` and `mbr-arcs` do not rank. `ValueError` for another decoder, or a text with a line break.
         """
         if isinstance(texts, str):
             raise TypeError("parse takes an iterable of sentences; give [text] for one")
@@ -143,8 +143,11 @@ class Model:
                     yield Parse(status, brackets=tree, n_best=tuple(found) if ranks else None)
             else:
                 rows = [_rows(text) for text in batch]
-                for row, (heads, status) in zip(rows, parser.heads([tags for _, tags in rows]), strict=True):
-                    yield Parse(status, _heads=Dependencies(tuple(row[0]), tuple(row[1]), tuple(heads)))
+                found_heads = parser.heads([tags for _, tags in rows])
+                for (words, tags), (heads, status, found) in zip(rows, found_heads, strict=True):
+                    sentence = Dependencies(tuple(words), tuple(tags), tuple(heads))
+                    n_best = tuple((probability, replace(sentence, heads=tuple(heads))) for probability, heads in found)
+                    yield Parse(status, n_best=n_best if ranks else None, _heads=sentence)
 
     def __repr__(self) -> str:
         return f"<grammaton.Model of {self.kind}, parameters {self.parameters_sha256[:8]}>"

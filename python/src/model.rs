@@ -6,14 +6,14 @@ use std::process;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
+use grammaton::data::Sentence;
 use grammaton::data::corpus::{Corpus, Options, ReadError, Reader};
 use grammaton::data::treebank::brackets;
-use grammaton::decoding::Decoding;
-use grammaton::grammar::SymbolId;
+use grammaton::decoding::{CHUNK, Decoding};
 use grammaton::grammar::tree::Tree;
 use grammaton::models::Trained;
+use grammaton::models::decode::Decoder;
 use grammaton::models::decode::n_best::{Distinct, Ranked};
-use grammaton::models::decode::{Decoded, Decoder};
 use grammaton::models::dmv::heads::flat;
 use grammaton::models::dmv::nouns;
 use grammaton::models::latent::parse;
@@ -158,11 +158,11 @@ impl Model {
         let ranks = match kind(&self.0) {
             Kind::Segments => decoder != Some("mbr-tree"),
             Kind::Trees => decoder != Some("max-rule"),
-            Kind::Dependencies => false,
+            Kind::Dependencies => decoder == Some("viterbi"),
         };
         if n_best.is_some() && !ranks {
             return Err(PyValueError::new_err(
-                "n_best is for the decoders viterbi, mbr, vote and crf of a model of segments, and for viterbi of a model of trees",
+                "n_best is for the decoders viterbi, mbr, vote and crf of a model of segments, and for viterbi of other models",
             ));
         }
         let (saved, decoder) = (self.0.clone(), decoder.map(str::to_owned));
@@ -205,6 +205,9 @@ type Alternatives = Vec<(f64, String)>;
 /// The segmentation of a line, its tree, its log-probability, its status as in tables, the probabilities of its boundaries, and its best analyses.
 type Segmented = (String, Option<String>, Option<f64>, String, Option<Vec<f64>>, Alternatives);
 
+/// Heads of a sentence, its status, and the heads of its best trees, each with its probability.
+type FoundHeads = (Vec<u32>, &'static str, Vec<(f64, Vec<u32>)>);
+
 /// Status of a sentence for which a model of trees or dependencies has no analysis, and of one that has one.
 const FLAT: &str = "flat";
 const OK: &str = "ok";
@@ -230,9 +233,9 @@ impl Parser {
         self.run(py, move |analyser| analyser.find_trees(&sentences))
     }
 
-    /// Finds the heads of sentences of tags: for each word the number of its head from 1, or 0 for the root. Each word of a sentence without an
-    /// analysis hangs on the next.
-    fn heads(&self, py: Python<'_>, sentences: Vec<Vec<String>>) -> PyResult<Vec<(Vec<u32>, &'static str)>> {
+    /// Finds the heads of sentences of tags: for each word the number of its head from 1, or 0 for the root; and those of the best trees. Each word of a sentence
+    /// without an analysis hangs on the next.
+    fn heads(&self, py: Python<'_>, sentences: Vec<Vec<String>>) -> PyResult<Vec<FoundHeads>> {
         self.run(py, move |analyser| analyser.find_heads(&sentences))
     }
 }
@@ -262,10 +265,10 @@ impl Analyser {
         threads: Option<usize>,
     ) -> Result<Analyser> {
         let pool = pool(threads)?;
-        let of_first = match decoder {
-            Some("mbr") => Decoder::Mbr,
-            Some("mbr-tree") => Decoder::MbrTree,
-            Some("mbr-arcs") => Decoder::MbrArcs,
+        let of_first = match (decoder, kind(&saved)) {
+            (Some("mbr"), _) => Decoder::Mbr,
+            (Some("mbr-tree"), _) => Decoder::MbrTree,
+            (Some("mbr-arcs"), _) | (None, Kind::Dependencies) => Decoder::MbrArcs,
             _ => Decoder::Viterbi,
         };
         let (mut reader, mut decoding) = (None, None);
@@ -347,22 +350,35 @@ impl Analyser {
         Ok(found)
     }
 
-    fn find_heads(&self, sentences: &[Vec<String>]) -> Result<Vec<(Vec<u32>, &'static str)>> {
+    fn find_heads(&self, sentences: &[Vec<String>]) -> Result<Vec<FoundHeads>> {
         let (Some(decoding), Trained::Grammar(model)) = (&self.decoding, &self.saved.model) else {
             bail!("not a dependency model")
         };
         let names = nouns::tags(&model.grammar).context("not a dependency model")?;
         let numbers: BTreeMap<&str, u32> = names.iter().map(String::as_str).zip(0..).collect();
-        let tokens = |tags: &Vec<String>| {
+        let item = |tags: &Vec<String>| {
             let known: Option<Vec<u32>> = tags.iter().map(|tag| numbers.get(tag.as_str()).copied()).collect();
-            known.filter(|tags| !tags.is_empty()).map(|tags| nouns::tokens(&model.grammar, &tags))
+            let known = known.filter(|tags| !tags.is_empty());
+            known.map(|tags| Sentence::new(nouns::tokens(&model.grammar, &tags), 1))
         };
-        let tokens: Vec<Option<Vec<SymbolId>>> = sentences.iter().map(tokens).collect();
-        let decoded = self.pool.install(|| decoding.all(&tokens))?;
-        let heads = |(decoded, tags): (Option<Decoded>, &Vec<String>)| match decoded {
-            Some(decoded) => Ok((nouns::heads(&Tree::parse(&decoded.trees[0])?)?.1, OK)),
-            None => Ok((flat(tags.len()), FLAT)),
+        let items: Vec<Option<Sentence>> = sentences.iter().map(item).collect();
+        let heads = |tree: &str| -> Result<Vec<u32>> { Ok(nouns::heads(&Tree::parse(tree)?)?.1) };
+        let find = |(items, sentences): (&[Option<Sentence>], &[Vec<String>])| {
+            let best = decoding.chunk(items)?.into_iter();
+            let ranked = match self.n_best {
+                Some(n) => decoding.most_probable(items, n, Distinct::Trees)?,
+                None => vec![Vec::new(); items.len()],
+            };
+            let found = best.zip(ranked).zip(sentences).map(|((best, ranked), tags)| {
+                let Some(best) = best else { return Ok((flat(tags.len()), FLAT, Vec::new())) };
+                let ranked = ranked
+                    .into_iter()
+                    .map(|ranked| Ok((ranked.probability, heads(&ranked.tree.unwrap_or_default())?)));
+                Ok((heads(&best.trees[0])?, OK, ranked.collect::<Result<_>>()?))
+            });
+            found.collect::<Result<Vec<_>>>()
         };
-        decoded.into_iter().zip(sentences).map(heads).collect()
+        let chunks = items.par_chunks(CHUNK).zip(sentences.par_chunks(CHUNK)).map(find);
+        Ok(self.pool.install(|| chunks.collect::<Result<Vec<_>>>())?.concat())
     }
 }

@@ -87,6 +87,14 @@ def test_rows_are_dependencies(tmp_path: Path) -> None:
     assert isinstance(parse.tree, grammaton.Dependencies) and parse.status == "ok"
     [parse] = result.model.parse([["NOUN", "XYZ"]])
     assert parse.status == "flat"
+    [by_arcs, best] = (next(result.model.parse(sentences[2:3], *options)) for options in [(), ("viterbi",)])
+    assert by_arcs == next(result.model.parse(sentences[2:3], "mbr-arcs"))
+    [parse] = result.model.parse(sentences[2:3], "viterbi", n_best=100)
+    assert parse.n_best and parse.n_best[0][1] == best.tree
+    assert len({tree for _, tree in parse.n_best}) == len(parse.n_best) > 1
+    assert sum(probability for probability, _ in parse.n_best) == pytest.approx(1)
+    with pytest.raises(ValueError, match="n_best is for the decoders"):
+        result.model.parse(sentences, n_best=2)
 
 
 def test_sentences_without_heads_are_none() -> None:
