@@ -115,7 +115,7 @@ token=$scratch/out/.launch/slurm-$id.0.0/token
 ! pgrep -af -- "$(cat "$token")" || fail "a command line tells the token"
 
 say "round $(round): killing a worker"
-kill -KILL "$(pgrep -f -- "^[^ ]*grammaton-worker --coordinator .*$scratch/" | head -1)"
+kill -KILL "$(pgrep -f -- "^[^ ]*grammaton[- ]worker --coordinator .*$scratch/" | head -1)"
 within 240 reached 120 || fail "no progress after a worker was killed"
 [ "$(job_field JobState)" = RUNNING ] || fail "the job did not outlive its worker: $(tell_log)"
 
@@ -154,7 +154,7 @@ submitted=$(grammaton submit "$scratch/job/job.toml") || fail "submit: $(tell_lo
 told() { grammaton logs "$submitted" >"$scratch/told" && [ "$(grep -c '^round ' "$scratch/told")" -ge "$1" ]; }
 within 240 told 50 || fail "no 50 rounds: $(tail -3 "$scratch/told")"
 say "submitted as job $submitted, round $(grep -c '^round ' "$scratch/told"): killing a worker"
-kill -KILL "$(pgrep -f -- "^[^ ]*grammaton-worker --coordinator .*$scratch/" | head -1)"
+kill -KILL "$(pgrep -f -- "^[^ ]*grammaton[- ]worker --coordinator .*$scratch/" | head -1)"
 ended() { told 0 && grep -qE '^(done|failed):' "$scratch/told"; }
 within 400 ended || fail "the job did not end: $(tail -3 "$scratch/told")"
 say "$(tail -1 "$scratch/told")"
@@ -171,7 +171,7 @@ up=$!
 up_reached() { [ "$( (wc -l <"$scratch/up/metrics.jsonl") 2>/dev/null || echo 0)" -ge "$1" ]; }
 within 180 up_reached 50 || fail "no 50 rounds: $(tail -5 "$scratch/up.log")"
 say "killing a worker"
-kill -KILL "$(pgrep -f -- "^[^ ]*grammaton-worker --coordinator .*$scratch/up/" | head -1)"
+kill -KILL "$(pgrep -f -- "^[^ ]*grammaton[- ]worker --coordinator .*$scratch/up/" | head -1)"
 wait "$up" || fail "up ended with exit code $?: $(tail -5 "$scratch/up.log")"
 say "it ended with exit code 0 and printed $(basename "$(cat "$scratch/up.out")")"
 same_result "$scratch/plain" "$scratch/up" 0
@@ -183,7 +183,7 @@ srun=$!
 srun_reached() { [ "$( (wc -l <"$scratch/srun/metrics.jsonl") 2>/dev/null || echo 0)" -ge "$1" ]; }
 within 180 srun_reached 50 || fail "no 50 rounds: $(tail -5 "$scratch/srun.log")"
 say "killing a worker"
-kill -KILL "$(pgrep -f -- "^[^ ]*grammaton-worker --coordinator .*srun/" | head -1)"
+kill -KILL "$(pgrep -f -- "^[^ ]*grammaton[- ]worker --coordinator .*srun/" | head -1)"
 status=0
 wait "$srun" || status=$?
 [ "$status" = 137 ] || fail "srun ended with exit code $status, not that of the killed task, 137: $(tail -5 "$scratch/srun.log")"

@@ -6,7 +6,7 @@ use std::fmt;
 use std::io::IsTerminal as _;
 use std::str::FromStr;
 
-use tracing_appender::non_blocking::WorkerGuard;
+pub use tracing_appender::non_blocking::WorkerGuard as Guard;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -46,7 +46,7 @@ impl fmt::Display for Form {
 }
 
 /// Starts logging; `usual` is the filter if [`VARIABLE`] is not set. Dropping the guard writes the remaining lines.
-pub fn start(form: Form, usual: &str) -> Result<WorkerGuard, String> {
+pub fn start(form: Form, usual: &str) -> Result<Guard, String> {
     let filter = std::env::var(VARIABLE).unwrap_or_else(|_| usual.to_owned());
     let filter: Targets =
         filter.parse().map_err(|error| format!("{VARIABLE}: {error}; set it to a level, as in info"))?;

@@ -5,7 +5,7 @@
 //! heartbeats never wait for them; a task that the coordinator withdraws is stopped.
 //!
 //! Reading order: [`membership`] (decides), `driver` (acts), `connection` (the stream), `blobs` (the cache), `pool` (the
-//! threads), [`restart`] (a process whose thread does not stop).
+//! threads), [`restart`] (a process whose thread does not stop), [`command`] (its command line).
 
 use std::time::Duration;
 
@@ -25,6 +25,8 @@ mod blobs;
 mod pool;
 
 pub mod restart;
+
+pub mod command;
 
 pub use driver::run;
 pub use grammaton::work::engine::{Compute, engine};

@@ -36,10 +36,6 @@ pub mod treebank;
 pub mod up;
 pub mod workers;
 
-use std::path::PathBuf;
-
-use anyhow::{Context as _, Result};
-
 use crate::signals::Signal;
 
 /// Outcome of a command without an error.
@@ -51,15 +47,4 @@ pub enum Answer {
     No,
     /// Stopped by this signal, and reported as stopped.
     Stopped(Signal),
-}
-
-/// The program of workers: beside this program, or else in PATH.
-///
-/// # Errors
-///
-/// If the path of this program is unknown.
-pub fn worker_program() -> Result<PathBuf> {
-    const NAME: &str = "grammaton-worker";
-    let beside = std::env::current_exe().context("the path of this program is unknown")?.with_file_name(NAME);
-    Ok(if beside.is_file() { beside } else { PathBuf::from(NAME) })
 }

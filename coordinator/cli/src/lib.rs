@@ -6,6 +6,8 @@
 pub mod commands;
 pub mod signals;
 
+mod help;
+
 use std::ffi::OsString;
 use std::panic::catch_unwind;
 use std::process::ExitCode;
@@ -13,7 +15,7 @@ use std::process::ExitCode;
 use basics::nearest::nearest;
 use basics::streams::{Closed, tell};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use proto::log::{self, Form};
 
 use crate::commands::{
@@ -56,7 +58,7 @@ enum Command {
     New(new::Args),
     /// Train a model from a job file
     Train(Box<train::Args>),
-    /// Check a job without training: settings, sentences that cannot be derived, time and memory
+    /// Check a job without training: sentences that cannot be derived, time, memory
     Check(check::Args),
     /// Train in all tasks of a cluster's job, as in: srun grammaton run JOB
     Run(Box<run::Args>),
@@ -67,6 +69,9 @@ enum Command {
         \x20 grammaton up slurm job.toml -n 16 --out results"
     )]
     Up(up::Args),
+    /// Compute for a coordinator until its job is finished
+    #[command(after_help = worker::command::after_help("grammaton worker"))]
+    Worker(worker::command::Args),
     /// Segment or parse text with a trained model
     Parse(parse::Args),
     /// Compare an analysis with a gold standard
@@ -85,7 +90,7 @@ enum Command {
     Sample(sample::Args),
     /// Extract a grammar from a treebank, to train from its trees
     Treebank(treebank::Args),
-    /// Write a segmented text in a format of other programs: JSON, CoNLL-U, LaTeX, CHAT, Praat, ELAN, FieldWorks
+    /// Write a segmented text in a format of other programs
     Export(export::Args),
     /// Print the lines of a result whose annotation would teach most
     Suggest(suggest::Args),
@@ -124,7 +129,7 @@ enum Command {
     Token(token::Args),
     /// Estimate the time of a job on a cluster, from rounds measured on this machine
     Plan(plan::Args),
-    /// Measure training on this machine, with threads and with worker processes, on synthetic sentences
+    /// Measure training on this machine, with threads and with worker processes
     Bench(bench::Args),
     /// Print completions for a shell
     Completions(completions::Args),
@@ -139,7 +144,11 @@ const BAD: u8 = 2;
 
 /// The definition of the command line.
 pub fn definition() -> clap::Command {
-    Cli::command()
+    help::in_groups(Cli::command())
+}
+
+fn parsed(args: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> Result<Cli, clap::Error> {
+    Cli::from_arg_matches(&definition().try_get_matches_from(args)?)
 }
 
 /// Runs the command line `args`, whose first element is the program's name.
@@ -156,12 +165,17 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 }
 
 fn answer(args: Vec<OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(args) {
+    let cli = match parsed(args) {
         Ok(cli) => cli,
         Err(error) => return misuse(&error),
     };
-    // JSON logs include progress.
-    let log = match log::start(cli.log, if cli.log == Form::Json { "info" } else { "warn" }) {
+    let usual = match (&cli.command, cli.log) {
+        (Command::Worker(_), _) => worker::command::LOG_LEVEL,
+        // JSON logs include progress.
+        (_, Form::Json) => "info",
+        (_, Form::Text) => "warn",
+    };
+    let log = match log::start(cli.log, usual) {
         Ok(log) => log,
         Err(error) => {
             complain(&error);
@@ -177,6 +191,7 @@ fn answer(args: Vec<OsString>) -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Run(args) => run::run(&args, cli.log),
         Command::Up(args) => up::run(&args),
+        Command::Worker(args) => return worker::command::run(&args, log),
         Command::Parse(args) => parse::run(&args),
         Command::Eval(args) => eval::run(&args),
         Command::Compare(args) => compare::run(&args),
@@ -295,7 +310,7 @@ mod tests {
             for example in examples.lines().map(str::trim) {
                 let example = example.strip_prefix("srun -n 16 ").unwrap_or(example);
                 assert!(example.starts_with(&name), "{name}: {example}");
-                let parsed = Cli::try_parse_from(example.split_whitespace());
+                let parsed = parsed(example.split_whitespace());
                 assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());
             }
         }
@@ -303,7 +318,7 @@ mod tests {
 
     #[test]
     fn misuse_is_reported_in_a_line() {
-        let shown = |args: &[&str]| condensed(&Cli::try_parse_from(args).unwrap_err());
+        let shown = |args: &[&str]| condensed(&parsed(args).unwrap_err());
         assert_eq!(
             shown(&["grammaton", "trian"]),
             "unrecognized subcommand 'trian'; tip: some similar subcommands exist: 'treebank', 'train'; try --help"

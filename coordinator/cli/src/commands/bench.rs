@@ -77,8 +77,6 @@ struct Report {
     seed: u64,
     cores: usize,
     trials: Vec<Trial>,
-    /// Whether worker processes could be started.
-    with_workers: bool,
 }
 
 /// Draws, trains and prints.
@@ -86,8 +84,6 @@ pub fn run(args: &Args) -> Result<Answer> {
     let subject = Subject::new(&args.grammar)?;
     let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
     let program = std::env::current_exe().context("cannot find this program's own file")?;
-    let worker = program.with_file_name(format!("grammaton-worker{}", std::env::consts::EXE_SUFFIX));
-    let worker = Some(worker).filter(|worker| worker.is_file());
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = match &args.threads[..] {
         [] if cores == 1 => vec![1],
@@ -101,8 +97,7 @@ pub fn run(args: &Args) -> Result<Answer> {
         let corpus = folder.path().join("corpus.txt");
         subject.draw(n as usize, args.seed, &corpus)?;
         let threads = threads.iter().map(|&threads| BenchWorkers::Threads(threads));
-        let workers =
-            worker.iter().flat_map(|worker| [1, 2].map(|n| BenchWorkers::Workers(worker.clone(), n)));
+        let workers = [1, 2].map(BenchWorkers::Workers);
         for bench_workers in threads.chain(workers) {
             streams::tell(&format!("{n} sentences, {bench_workers}"));
             trials.push(trial::run(&program, &job, &args.set, n, &bench_workers)?);
@@ -112,9 +107,8 @@ pub fn run(args: &Args) -> Result<Answer> {
         trials[at].efficiency = efficiency(&trials, &trials[at]);
     }
     let grammar = args.grammar.display().to_string();
-    let with_workers = worker.is_some();
     let (set, rounds, seed) = (args.set.clone(), args.rounds, args.seed);
-    let report = Report { grammar, set, rounds, seed, cores, trials, with_workers };
+    let report = Report { grammar, set, rounds, seed, cores, trials };
     let printed = if args.json {
         serde_json::to_string_pretty(&report).context("the trials do not serialise")? + "\n"
     } else {
@@ -241,7 +235,7 @@ fn text(report: &Report) -> String {
         )
     }));
     lines.push(hint(report));
-    if report.with_workers && *cores < 3 {
+    if *cores < 3 {
         lines.push(format!(
             "two workers and their coordinator share {cores} cores here, and slow each other down"
         ));
@@ -255,11 +249,6 @@ const WORTH_IT: f64 = 0.8;
 
 /// Smallest number of sentences for which more machines are worthwhile.
 fn hint(report: &Report) -> String {
-    if !report.with_workers {
-        return "no trials with workers: grammaton-worker is not beside this program (cargo build --release --workspace \
-                builds both)"
-            .to_owned();
-    }
     let pairs = report.trials.iter().filter(|trial| trial.by == "workers" && trial.n == 2);
     match pairs.clone().filter(|trial| trial.efficiency >= WORTH_IT).min_by_key(|trial| trial.sentences) {
         Some(trial) => format!(
@@ -307,7 +296,7 @@ mod tests {
             trials[at].efficiency = efficiency(&trials, &trials[at]);
         }
         let set = vec!["inference.rho=0".into()];
-        Report { grammar: "unigram".into(), set, rounds: 3, seed: 1, cores: 2, trials, with_workers: true }
+        Report { grammar: "unigram".into(), set, rounds: 3, seed: 1, cores: 2, trials }
     }
 
     #[test]
@@ -328,8 +317,6 @@ mod tests {
         assert_eq!(printed.lines().take(3).collect::<Vec<_>>(), expected);
         assert!(printed.contains("twice 100 sentences: 80.0 %"), "{printed}");
         assert!(printed.contains("two workers pay from 200 sentences on"), "{printed}");
-        let without = Report { with_workers: false, ..report() };
-        assert!(text(&without).contains("grammaton-worker is not beside this program"));
     }
 
     #[test]

@@ -47,7 +47,7 @@ const HEAD: &str = "\
 What `--help` prints for each command. `grammaton man DIR` writes man pages, `grammaton completions SHELL` prints completions for bash, zsh,
 fish and other shells.
 
-The workers of a cluster run [`grammaton-worker`](worker.md).
+How a worker behaves is in [The worker](worker.md).
 ";
 
 /// Width of the help in columns.

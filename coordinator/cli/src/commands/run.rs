@@ -22,8 +22,8 @@ use basics::clock;
 use fleet::access;
 use proto::log::Form;
 
+use super::Answer;
 use super::train::{self, FleetOptions, JobOptions, seconds};
-use super::{Answer, worker_program};
 
 /// Arguments of `run`.
 #[derive(clap::Args, Debug)]
@@ -201,8 +201,8 @@ fn work(args: &Args, place: &LaunchTask, out: &Path, log: Form) -> Result<Answer
         }
         std::thread::sleep(Duration::from_millis(200));
     };
-    let mut worker = Command::new(worker_program()?);
-    worker.args(["--coordinator", url.trim(), "--give-up-after", "60", "--log", &log.to_string()]);
+    let mut worker = Command::new(std::env::current_exe().context("the path of this program is unknown")?);
+    worker.args(["worker", "--coordinator", url.trim(), "--give-up-after", "60", "--log", &log.to_string()]);
     worker.arg("--token-file").arg(folder.join("token"));
     if let Some(threads) = threads(args, Some(place)).workers {
         worker.args(["--threads", &threads.to_string()]);

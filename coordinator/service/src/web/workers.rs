@@ -46,7 +46,7 @@ pub fn table(fleet: &FleetStatus, limit: usize) -> Markup {
         fleet.members.iter().partition(|member| matches!(member.state, MemberState::Gone(_)));
     let total = gone.len() + present.len();
     if total == 0 {
-        return html! { p { "No worker has joined yet. " code { "grammaton-worker" } " joins from any machine." } };
+        return html! { p { "No worker has joined yet. " code { "grammaton worker" } " joins from any machine." } };
     }
     let age = |member: &MemberInfo| member.oldest_lease.map(|age| duration(age.as_secs_f64()));
     html! {

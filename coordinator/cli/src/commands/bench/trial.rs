@@ -4,7 +4,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -17,15 +17,15 @@ use serde_json::Value;
 pub enum BenchWorkers {
     /// Number of threads of the training process.
     Threads(u16),
-    /// Path of the worker program and number of its processes, of one thread each, over loopback.
-    Workers(PathBuf, u16),
+    /// Number of worker processes, of one thread each, over loopback.
+    Workers(u16),
 }
 
 impl std::fmt::Display for BenchWorkers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             BenchWorkers::Threads(n) => write!(f, "{n} threads"),
-            BenchWorkers::Workers(_, n) => write!(f, "{n} workers"),
+            BenchWorkers::Workers(n) => write!(f, "{n} workers"),
         }
     }
 }
@@ -83,7 +83,7 @@ pub fn run(
             command.args(["--workers", &n.to_string()]);
             ("threads", *n)
         }
-        BenchWorkers::Workers(_, n) => {
+        BenchWorkers::Workers(n) => {
             command.args(["--listen", "127.0.0.1:0", "--min-workers", &n.to_string()]);
             ("workers", *n)
         }
@@ -92,13 +92,13 @@ pub fn run(
     let mut trainer = Process::start(command.stdout(Stdio::piped()).stderr(file))?;
     let mut lines = BufReader::new(trainer.0.stdout.take().context("its output is piped")?).lines();
     let mut workers = Vec::new();
-    if let BenchWorkers::Workers(worker, n) = bench_workers {
+    if let BenchWorkers::Workers(n) = bench_workers {
         let first = lines.next().and_then(Result::ok).unwrap_or_default();
         let url = format!("http://{}", event(&first)["address"].as_str().unwrap_or_default());
         for number in 0..*n {
             let name = format!("bench-{number}");
-            let args = ["--coordinator", &url, "--threads", "1", "--name", &name];
-            workers.push(Process::start(Command::new(worker).args(args).stderr(Stdio::null()))?);
+            let args = ["worker", "--coordinator", &url, "--threads", "1", "--name", &name];
+            workers.push(Process::start(Command::new(program).args(args).stderr(Stdio::null()))?);
         }
     }
     // The output is read to its end, since a full pipe would block the process.
@@ -167,9 +167,7 @@ impl Process {
             }
             for worker in &mut *workers {
                 if let Some(status) = worker.ended()?.filter(|status| !status.success()) {
-                    bail!(
-                        "a worker gave up ({status}); is the grammaton-worker beside this program of the same build?"
-                    );
+                    bail!("a worker gave up ({status})");
                 }
             }
             std::thread::sleep(ASK_AGAIN);
