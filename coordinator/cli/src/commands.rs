@@ -7,6 +7,7 @@ pub mod cancel;
 pub mod check;
 pub mod compare;
 pub mod completions;
+pub mod demo;
 pub mod dependencies;
 pub mod eval;
 pub mod export;

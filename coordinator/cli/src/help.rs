@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use clap::Command;
 
 /// Groups of commands, in the order of the list.
-const GROUPS: [(&str, &[&str]); 7] = [
+const GROUPS: [(&str, &[&str]); 8] = [
+    ("Begin", &["demo"]),
     ("Find structure", &["segment", "morphemes", "dependencies", "train", "parse"]),
     ("Look at results", &["inspect", "compare", "eval", "export"]),
     ("Say what you know", &["suggest", "annotate"]),

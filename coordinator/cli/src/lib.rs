@@ -19,7 +19,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use proto::log::{self, Form};
 
 use crate::commands::{
-    Answer, annotate, bench, cancel, check, compare, completions, dependencies, eval, export, fetch,
+    Answer, annotate, bench, cancel, check, compare, completions, demo, dependencies, eval, export, fetch,
     grammars, inspect, job_process, jobs, keys, logs, man, morphemes, new, parse, plan, run, sample, segment,
     serve, status, submit, suggest, token, train, treebank, up, workers,
 };
@@ -48,6 +48,8 @@ struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    /// Find the words of a small text that comes with the program, and open the report
+    Demo(demo::Args),
     /// Find the words of a text, without a job file
     Segment(segment::Args),
     /// Find the morphemes of words, without a job file
@@ -183,6 +185,7 @@ fn answer(args: Vec<OsString>) -> ExitCode {
         }
     };
     let answer = match cli.command {
+        Command::Demo(args) => demo::run(&args, cli.log),
         Command::Segment(args) => segment::run(&args, cli.log),
         Command::Morphemes(args) => morphemes::run(&args, cli.log),
         Command::Dependencies(args) => dependencies::run(&args, cli.log),

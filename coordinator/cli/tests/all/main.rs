@@ -9,6 +9,7 @@ mod check;
 
 mod cli;
 mod compare;
+mod demo;
 mod dependencies;
 mod digests;
 mod export;
