@@ -6,20 +6,30 @@
 use super::segmentation::{EvalError, check_text};
 use crate::data::corpus::{Analyses, Corpus};
 
-/// The words of a corpus whose lines are words with their analyses, with these as gold; `None` if some line is no such one.
-pub fn with_analyses(corpus: &Corpus) -> Option<Corpus> {
-    let lines = (0..corpus.sentences.len()).map(|at| word_with_analyses(corpus, at));
-    let (sentences, gold): (Vec<_>, Vec<Analyses>) = lines.collect::<Option<_>>()?;
-    Some(Corpus { sentences, gold: Some(gold), ..corpus.clone() })
+/// The words of a corpus whose lines are words with their analyses, with these as gold; or the first line that is no such one, if most are.
+fn with_analyses(corpus: &Corpus) -> Result<Corpus, Option<usize>> {
+    let lines: Vec<_> = (0..corpus.sentences.len()).map(|at| word_with_analyses(corpus, at)).collect();
+    if let Some(at) = lines.iter().position(Option::is_none) {
+        let n_words = lines.iter().flatten().count();
+        return Err(Some(at).filter(|_| 2 * n_words > lines.len()));
+    }
+    let (sentences, gold): (Vec<_>, Vec<Analyses>) = lines.into_iter().flatten().unzip();
+    Ok(Corpus { sentences, gold: Some(gold), ..corpus.clone() })
 }
 
 /// The gold of a prediction, and whether its lines are words with their analyses rather than segmented sentences.
 ///
 /// # Errors
-/// A text that differs from the prediction's in more than boundaries, in either way.
+/// A text that differs from the prediction's in more than boundaries, in either way, or a line that is no word with its analyses among others that are.
 pub fn gold_of(gold: &Corpus, predicted: &Corpus) -> Result<(Corpus, bool), EvalError> {
     let Err(error) = check_text(gold, predicted) else { return Ok((gold.clone(), false)) };
-    let words = with_analyses(gold).ok_or(error)?;
+    let words = with_analyses(gold).map_err(|line| match line {
+        Some(at) => {
+            let text = segments(gold, at).iter().map(|segment| segment.concat()).collect::<Vec<_>>().join(" ");
+            EvalError::Analysis { gold_name: gold.source_name.clone(), gold_line: gold.lines[at], text }
+        }
+        None => error,
+    })?;
     check_text(&words, predicted)?;
     Ok((words, true))
 }
@@ -126,6 +136,13 @@ mod tests {
         let found = scores(gold, "gladly\nkindness\nun li ke ly\n").unwrap();
         assert_eq!(found.exact, 1);
         assert_eq!(found.by_line, prf((1.0 + 1.0 + 2.0 / 3.0) / 3.0, (1.0 + 0.0 + 1.0) / 3.0));
+    }
+
+    #[test]
+    fn an_analysis_of_another_word_is_named() {
+        let gold = "gladly glad ly\nkindness kind, kind ness\nunlikely un likely\n";
+        let error = scores(gold, "glad ly\nkind ness\nun likely\n").unwrap_err().to_string();
+        assert!(error.starts_with("gold:2: `kindness kind, kind ness` has an analysis"), "{error}");
     }
 
     #[test]

@@ -93,6 +93,18 @@ pub enum EvalError {
         /// The sentence without boundaries.
         text: String,
     },
+    /// An analysis of something else than its word.
+    #[error(
+        "{gold_name}:{gold_line}: `{text}` has an analysis with other letters than the word; correct it, or take it out"
+    )]
+    Analysis {
+        /// Name of the gold.
+        gold_name: String,
+        /// Line of the word in it.
+        gold_line: u32,
+        /// The line.
+        text: String,
+    },
     /// A sentence of other symbols.
     #[error(
         "{predicted_name}:{predicted_line}: `{predicted}` is not the text of {gold_name}:{gold_line}, `{gold}`; \
