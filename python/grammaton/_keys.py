@@ -264,6 +264,9 @@ class Keys(TypedDict, total=False):
     estimate: Literal["softmax", "raw"] | None
     """Point estimate for decoding after training: softmax(μ), or e^μ, which need not sum to 1."""
 
+    backoff: float | None
+    """Pseudo-counts of the children of a head on a side with extended valence (Headden, Johnson & McClosky 2009): stops tell no child, one, and more apart, and the outermost child has probabilities of its own; the priors of both kinds of children have the proportions of all together. 0: the model of Klein & Manning (2004)."""
+
     rules: dict[str, Any] | None
     """Rules that say which dependency trees are probable, before training and beside it: `none`, those of universal tags (`ud`), or a list of tables with a `weight` and `head`, `child`, `side`; or `leaf`; or `root`; or `longest_arc`; or `across`. Each multiplies a tree by e^(`rules_weight` · `weight`) as often as the tree obeys it, in every round and when sentences are parsed."""
 

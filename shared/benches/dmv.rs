@@ -87,6 +87,7 @@ fn measure(symbols: &[String], tags: &[Vec<u32>], merge: bool, runs: usize) {
         method: Method::Em,
         start: Start::Counts(harmonic::counts(layout, tags, &Default::default())),
         schedule: None,
+        backoff: None,
         anneal: Anneal::default(),
         tolerance: 0.0,
         seed: 1,

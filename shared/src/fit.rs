@@ -409,7 +409,9 @@ impl ShardedData {
         let tagged = self.tagged.as_ref().filter(|_| inference.start == Start::Harmonic)?;
         let noise = Noise::new(inference.seed, run as u64);
         let jitter = (run > 1).then_some((noise, inference.jitter));
-        (inference.method != Method::Hastings).then(|| inference.harmonic().counts(tagged, jitter))
+        let dataset::Basis::Grammar(grammar) = &self.basis else { return None };
+        (inference.method != Method::Hastings)
+            .then(|| inference.harmonic().counts(tagged, &grammar.value, jitter))
     }
 
     /// The model of the harmonic start.

@@ -13,10 +13,13 @@ use crate::grammar::lexicon::Lexicon;
 use crate::grammar::{Grammar, SymbolId};
 use crate::models::adaptor::hyper::Fit;
 use crate::models::adaptor::start::{Start as StickStart, base_weights};
+use crate::models::dmv::Layout;
+use crate::models::dmv::constraint::layout_of;
 use crate::models::latent::Method as OfTrees;
 use crate::models::logistic_normal::multinomials::Unsuited;
 use crate::models::logistic_normal::prior::PriorError;
 use crate::models::logistic_normal::{Multinomials, StopRule};
+use crate::models::pcfg::backoff::Backoff;
 use crate::models::pcfg::em;
 use crate::models::sampler::{Hyper, HyperPrior};
 use crate::models::{Model, Trained};
@@ -275,6 +278,7 @@ fn pcfg(data: &dyn Data, beginning: &RunStart<'_>, method: OfRules, state: Optio
             .method
             .is_stochastic()
             .then(|| schedule(inference, n_of_sentences(data), restart)),
+        backoff: backoff(data, inference)?,
         anneal: anneal(inference),
         tolerance: inference.tolerance.unwrap_or(TOLERANCE),
         seed: inference.seed,
@@ -515,6 +519,14 @@ fn alpha(data: &dyn Data, inference: &Inference) -> Result<Vec<f64>, MethodError
         Some(alpha) => vec![alpha; language.n_params()],
         None => groups(data)?.alpha(&language.grammar.value),
     })
+}
+
+/// The pseudo-counts that follow the counts, of a grammar with extended valence.
+fn backoff(data: &dyn Data, inference: &Inference) -> Result<Option<Backoff>, MethodError> {
+    let grammar = &data.basis().language()?.grammar.value;
+    let layout = layout_of(grammar).map(|(layout, _)| layout).filter(Layout::is_extended);
+    let alpha = inference.alpha.unwrap_or(1.0);
+    Ok(layout.map(|layout| Backoff { sets: layout.cases(), strength: inference.backoff, alpha }))
 }
 
 /// The multinomials of the plan's grammar.

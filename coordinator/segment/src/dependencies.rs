@@ -3,9 +3,10 @@
 //! In: sentences in CoNLL-U, or a word, its tag and perhaps its head a line. Out: a corpus and a job file, which `grammaton train` trains as any
 //! other, and after that the sentences with the heads that it found. Everything is deterministic, so that there is no seed.
 //!
-//! The choice (docs/results/dmv.md): the dependency model with valence by variational Bayes from the harmonic start, with the
-//! rules `ud` where tags are universal and on the shortest sentences that have [`ENOUGH_WORDS`] together, else on those of up to ten words, read by MBR.
+//! The choice (docs/results/dmv.md): the dependency model with extended valence by variational Bayes from the harmonic start, with the
+//! rules `ud` where tags are universal and on the shortest sentences that have [`ENOUGH_WORDS`] together, read by MBR.
 //! Where tags are universal and the user wants no rules, [`biases`] that are counted in the sentences take their place, with more pseudo-counts.
+//! Without either it is the model without extended valence on sentences of up to ten words.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,6 +37,8 @@ const LENGTHS: [usize; 7] = [10, 15, 20, 25, 30, 35, 40];
 const ALPHA: f64 = 0.25;
 /// Words to train on for each pseudo-count of every event, with biases.
 const WORDS_PER_PSEUDO_COUNT: f64 = 375.0;
+/// Words to train on for each pseudo-count of the backoff, with rules or biases.
+const WORDS_PER_BACKOFF: f64 = 25.0;
 const DECODER: Decoder = Decoder::MbrArcs;
 
 /// What the user says.
@@ -62,6 +65,8 @@ pub struct Parsing {
     is_biased: bool,
     /// Pseudo-counts.
     alpha: f64,
+    /// Pseudo-counts of the backoff; 0 without extended valence.
+    backoff: f64,
     constrain: bool,
     overwrite: bool,
     /// Words of the longest sentence to train on.
@@ -161,12 +166,9 @@ impl Parsing {
         let enough = LENGTHS.into_iter().find(|longest| n_words(longest) >= enough);
         let shortest = sentences.iter().map(Sentence::n_words).min().unwrap_or(0);
         let max_length = enough.unwrap_or(most).max(shortest);
-        let alpha = if is_biased {
-            let share = n_words(&max_length) as f64 / WORDS_PER_PSEUDO_COUNT;
-            ((share * 100.0).round() / 100.0).max(ALPHA)
-        } else {
-            ALPHA
-        };
+        let words_per = |n: f64| (n_words(&max_length) as f64 / n * 100.0).round() / 100.0;
+        let alpha = if is_biased { words_per(WORDS_PER_PSEUDO_COUNT).max(ALPHA) } else { ALPHA };
+        let backoff = if rules.is_empty() { 0.0 } else { words_per(WORDS_PER_BACKOFF) };
         Ok(Parsing {
             name,
             text,
@@ -174,6 +176,7 @@ impl Parsing {
             rules,
             is_biased,
             alpha,
+            backoff,
             constrain,
             overwrite,
             max_length,
@@ -223,7 +226,8 @@ impl Parsing {
     }
 
     fn job(&self) -> Result<String> {
-        let (tags, max_length, alpha) = (self.tag_column(), self.max_length, self.alpha);
+        let Parsing { max_length, alpha, backoff, .. } = self;
+        let tags = self.tag_column();
         let rules = self.rules_in_job()?;
         let heads = if self.constrain { "heads = \"constrain\"\n" } else { "" };
         let (decoder, title) = (decoder_name(DECODER), title(&self.name));
@@ -232,7 +236,7 @@ impl Parsing {
              [model]\nkind = \"dmv\"\n\n\
              [corpus]\npath = \"{CORPUS}\"\nheld_out = \"{CORPUS}\"               # heads of sentences of every length are found\n\
              tags = \"{tags}\"\nmax_length = {max_length}\n{heads}on_unparsable = \"skip\"\n\n\
-             [inference]\nmethod = \"vb\"\nalpha = {alpha}\nmax_rounds = 40\nstart = \"harmonic\"\n{rules}\n\
+             [inference]\nmethod = \"vb\"\nalpha = {alpha}\nbackoff = {backoff}\nmax_rounds = 40\nstart = \"harmonic\"\n{rules}\n\
              [output]\ndir = \".\"\ntitle = {title}\ndecoders = [\"{decoder}\"]\nscore_every = 0\n"
         ))
     }

@@ -531,7 +531,7 @@ mod tests {
                  anneal_from, anneal_to, anneal_rounds, burn_in, keep_every, sweeps, relabel, gamma_shape, \
                  gamma_scale, patience, sample_shards, first_rounds, forget_power, forget_delay, select_every, \
                  subtypes, harmonic_offset, harmonic_per_child, harmonic_stops, harmonic_stop, \
-                 harmonic_smoothing, prior, families, estimate, rules, rules_weight, components, mixture, base_from, base_by, \
+                 harmonic_smoothing, prior, families, estimate, backoff, rules, rules_weight, components, mixture, base_from, base_by, \
                  base_to",
             ),
             ("[inferense]\n", "job.toml:6:2: unknown table [inferense]; did you mean \"inference\"?"),

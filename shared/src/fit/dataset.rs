@@ -200,7 +200,8 @@ impl Dataset for [Sentence] {
                     Estimator::of(inference).is_some_and(|own| RULED.iter().any(|(_, by)| by.contains(&own)));
                 let rules = if reads { &inference.rules } else { &RuleSet::None };
                 let factors = rules.factors(&tagged.tags.names, inference.rules_weight)?;
-                dmv::grammar(&tagged.tags.names)?.with_factors(factors)?
+                let layout = inference.layout(tagged.tags.names.len());
+                dmv::grammar::of_layout(&tagged.tags.names, layout)?.with_factors(factors)?
             }
         };
         for component in &inference.components {

@@ -17,6 +17,20 @@
 //! Children come from the outermost to the innermost here, and from the innermost in the paper. Which way does not matter: k
 //! children on a side cost continue(no child) once, continue(has child) k − 1 times and stop(has child) once in both.
 //!
+//! With extended valence ([`extended`]; Headden, Johnson & McClosky 2009) there are three decisions to stop on a side, before the first child, the second,
+//! and another one, and the first child, the outermost, has probabilities of its own:
+//!
+//! ```text
+//! h.R       → h>  | h.R.first             without a child yet
+//! h.R.one   → h>  | h.R.more              with one
+//! h.R.rest  → h>  | h.R.more              with two or more
+//! h.R.first → h.R.one c.L c.R             attach first(c | h, right)
+//! h.R.more  → h.R.rest c.L c.R            attach(c | h, right)
+//! ```
+//!
+//! There are then too many probabilities for short texts, so the priors of both kinds of children have the proportions of all children together
+//! ([`crate::models::pcfg::backoff`]).
+//!
 //! Each span has its head at an end, and the part `h.R.rest c.L` of a right-hand side, or `c.R h.L.rest`, is the trapezoid of
 //! Eisner & Satta (1999), from the head to its child: a sentence of n words is parsed in O(n³).
 //!
@@ -74,5 +88,5 @@ pub mod biases;
 
 pub mod nouns;
 
-pub use grammar::grammar;
+pub use grammar::{extended, grammar};
 pub use layout::{Event, Layout, Side, Valence};

@@ -50,6 +50,8 @@ pub mod map_em;
 
 pub mod vb;
 
+pub mod backoff;
+
 pub mod gibbs;
 
 pub mod collapsed;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::key::{Need, OutOfRange, Rules};
 use super::method::*;
+use crate::models::dmv::Layout;
 use crate::models::dmv::constraint::Component;
 use crate::models::dmv::harmonic::{Harmonic, Stops};
 use crate::models::dmv::rules::RuleSet;
@@ -230,6 +231,11 @@ crate::table! {
     /// Point estimate for decoding after training: softmax(μ), or e^μ, which need not sum to 1.
     estimate: PointEstimate = PointEstimate::default(), Rules::read_by(NORMAL);
 
+    /// Pseudo-counts of the children of a head on a side with extended valence (Headden, Johnson & McClosky 2009): stops tell no child, one, and more
+    /// apart, and the outermost child has probabilities of its own; the priors of both kinds of children have the proportions of all together. 0: the
+    /// model of Klein & Manning (2004).
+    backoff: f64 = 0.0, Rules::read_by(EXTENDED).from_to(0.0, 1e9).prepares(|_, _| true);
+
     /// Rules that say which dependency trees are probable, before training and beside it: `none`, those of universal tags (`ud`), or a list of tables
     /// with a `weight` and `head`, `child`, `side`; or `leaf`; or `root`; or `longest_arc`; or `across`. Each multiplies a tree by
     /// e^(`rules_weight` · `weight`) as often as the tree obeys it, in every round and when sentences are parsed.
@@ -397,6 +403,14 @@ impl Inference {
     }
 
     #[doc(hidden)]
+    /// The parameters of a dependency model of so many tags, with extended valence or without.
+    pub fn layout(&self, n_tags: usize) -> Layout {
+        match Estimator::of(self) {
+            Some(Estimator::Vb) if self.backoff > 0.0 => Layout::extended(n_tags),
+            _ => Layout::new(n_tags),
+        }
+    }
+
     /// The harmonic start.
     pub fn harmonic(&self) -> Harmonic {
         let [no_child, has_child] = self.harmonic_stop;

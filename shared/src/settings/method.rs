@@ -254,6 +254,8 @@ pub(super) const STOCHASTIC_STICKS: Readers = &[(&[Adaptor, AdaptedDmv], &[Svb])
 /// Models of sentences whose constituents may be known.
 pub const CONSTITUENTS: Readers = &[(&[Pcfg], ALL)];
 pub(super) const RULES: Readers = &[(&[Pcfg, Dmv], ALL)];
+/// Readers of `backoff`.
+pub const EXTENDED: Readers = &[(&[Dmv], &[Vb])];
 /// Methods that read factors of arcs and known heads: all but chains.
 pub const RULED: Readers = &[(&[Dmv], &[Em, MapEm, Vb, VbEm, Svb, Oem, Cvb, Gibbs, LogisticNormal])];
 pub(super) const NORMAL: Readers = &[(&[Pcfg, Dmv], &[LogisticNormal])];

@@ -19,6 +19,7 @@ use crate::grammar::ParamId;
 use crate::grammar::groups::{Estimate, Groups};
 use crate::limits::is_count;
 use crate::models;
+use crate::models::pcfg::backoff::Backoff;
 use crate::models::pcfg::{Params, collapsed, em, gibbs, map_em, vb};
 use crate::models::tally::Analysis;
 use crate::num::dirichlet;
@@ -86,6 +87,8 @@ pub struct Settings {
     pub start: Start,
     /// The samples that rounds read, of EM and variational Bayes; `None`: each reads all shards.
     pub schedule: Option<Schedule>,
+    /// Multinomials whose pseudo-counts follow the counts, of variational Bayes.
+    pub backoff: Option<Backoff>,
     /// The temperatures of the rounds.
     pub anneal: Anneal,
     /// Relative change of the objective below which training has converged; samplers never do, nor does an objective that is
@@ -206,7 +209,10 @@ impl Trainer {
             Start::Counts(counts) => (counts.clone(), true),
             Start::Uniform | Start::Jitter(_) | Start::Noise(_) => (vec![0.0; groups.n_params()], false),
         };
-        let estimate = Estimate { alpha, counts };
+        let mut estimate = Estimate { alpha, counts };
+        if let Some(backoff) = &settings.backoff {
+            backoff.apply(&mut estimate);
+        }
         let state = State {
             estimate,
             past: Past::default(),
@@ -326,7 +332,7 @@ impl Trainer {
 
     fn never_falls(&self) -> bool {
         match self.settings.method {
-            _ if self.settings.schedule.is_some() => false,
+            _ if self.settings.schedule.is_some() || self.settings.backoff.is_some() => false,
             Method::Em | Method::Vb { .. } => true,
             Method::MapEm => self.state.estimate.alpha.iter().all(|&alpha| alpha >= 1.0),
             Method::CollapsedVb | Method::Gibbs => false,
@@ -477,6 +483,9 @@ impl trainer::Trainer for Trainer {
         }
         for (count, found) in self.state.estimate.counts.iter_mut().zip(totals.counts) {
             *count = averaged(*count, scale * found, rate);
+        }
+        if let Some(backoff) = &self.settings.backoff {
+            backoff.apply(&mut self.state.estimate);
         }
         let converged = self.settings.method != Method::Gibbs
             && self.settings.schedule.is_none()

@@ -34,28 +34,39 @@ fn model(n_tags: usize) -> Model {
     Model::new(&(0..n_tags).map(|tag| format!("T{tag}")).collect::<Vec<_>>())
 }
 
+fn extended(n_tags: usize) -> Model {
+    Model::of_layout(&model(n_tags).tags, Layout::extended(n_tags))
+}
+
 #[test]
 fn the_number_of_trees_is_exact() {
     // Binomial(3n − 2, n − 1) / n of them.
     let counts: Vec<usize> = (1..=5).map(|n| all_trees(n).len()).collect();
     assert_eq!(counts, [1, 2, 7, 30, 143]);
-    let model = model(3);
-    let ones = vec![Wide::ONE; model.layout.n_params()];
-    for (n, count) in (1..).zip(counts) {
-        let z = model.parse(&random_tags(n, 3, 1), &ones).unwrap().log_z;
-        assert_close(z, (count as f64).ln(), 1e-13, "one derivation a tree");
+    for model in [model(3), extended(3)] {
+        let ones = vec![Wide::ONE; model.layout.n_params()];
+        for (n, &count) in (1..).zip(&counts) {
+            let z = model.parse(&random_tags(n, 3, 1), &ones).unwrap().log_z;
+            assert_close(z, (count as f64).ln(), 1e-13, "one derivation a tree");
+        }
     }
 }
 
 #[test]
 fn posteriors_and_trees_agree_with_enumeration() {
-    let model = model(3);
+    [model(3), extended(3)].iter().for_each(assert_agrees_with_enumeration);
+}
+
+fn assert_agrees_with_enumeration(model: &Model) {
     for (n, seed) in (1..=5).flat_map(|n| (0..4).map(move |seed| (n, seed))) {
         let (tags, logs) = (random_tags(n, 3, seed), random_logs(model.layout, seed));
         let what = format!("{n} words, seed {seed}");
         let trees = all_trees(n);
         let params = |heads: &Vec<u32>| -> Vec<usize> {
-            events(&tags, heads).into_iter().map(|event| model.layout.param(event).index()).collect()
+            events(model.layout, &tags, heads)
+                .into_iter()
+                .map(|event| model.layout.param(event).index())
+                .collect()
         };
         let weights: Vec<f64> = trees
             .iter()
@@ -97,7 +108,10 @@ fn posteriors_and_trees_agree_with_enumeration() {
 
 #[test]
 fn tasks_are_answered_with_the_same_trees() {
-    let model = model(3);
+    [model(3), extended(3)].iter().for_each(assert_answers_with_the_same_trees);
+}
+
+fn assert_answers_with_the_same_trees(model: &Model) {
     let logs = random_logs(model.layout, 8);
     let sentences: Vec<Vec<u32>> = (1..=6).map(|n| random_tags(n, 3, n as u64)).collect();
     let items = sentences.iter().map(|tags| Sentence::new(model.layout.tokens(tags), 1));
@@ -137,7 +151,7 @@ fn arcs_that_cannot_be_do_not_keep_mbr_from_a_tree() {
     let model = model(3);
     let mut weights = vec![Wide::ZERO; model.layout.n_params()];
     weights[0] = Wide::ONE;
-    for event in events(&[0, 1, 2], &[0, 1, 2]) {
+    for event in events(model.layout, &[0, 1, 2], &[0, 1, 2]) {
         weights[model.layout.param(event).index()] = Wide::ONE;
     }
     let parsed = model.parse(&[0, 1, 2], &weights).unwrap();
@@ -289,7 +303,7 @@ fn trees_and_heads_are_the_same_thing() {
             // It is a derivation of the grammar, with the rules that the definition says.
             let counts = trees::counts(&model.prepared.grammar, &Lexicon::default(), &[made]).unwrap();
             let mut expected = vec![0.0; counts.len()];
-            for event in events(&numbers, &given) {
+            for event in events(model.layout, &numbers, &given) {
                 expected[model.layout.param(event).index()] += 1.0;
             }
             assert_eq!(counts, expected);

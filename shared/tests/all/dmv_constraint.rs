@@ -60,7 +60,8 @@ fn assert_as_enumerated(
     let logs = random_logs(model.layout, seed);
     let (mut z, mut counts) = (0.0, vec![0.0; logs.len()]);
     for heads in all_trees(tags.len()).iter().filter(|heads| obeys(component, &names, heads)) {
-        let params = || events(tags, heads).into_iter().map(|event| model.layout.param(event).index());
+        let params =
+            || events(model.layout, tags, heads).into_iter().map(|event| model.layout.param(event).index());
         let weight = params().map(|at| logs[at]).sum::<f64>().exp();
         z += weight;
         params().for_each(|at| counts[at] += weight);

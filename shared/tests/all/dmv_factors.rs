@@ -85,7 +85,10 @@ impl Case {
     }
 
     fn params(&self, heads: &[u32]) -> Vec<usize> {
-        events(&self.tags, heads).into_iter().map(|event| self.model.layout.param(event).index()).collect()
+        events(self.model.layout, &self.tags, heads)
+            .into_iter()
+            .map(|event| self.model.layout.param(event).index())
+            .collect()
     }
 
     fn enumerated(&self) -> Enumerated {

@@ -206,7 +206,7 @@ fn with_corpora_em_on_ewt_is_theirs() {
 
 /// The log weight of a tree, from the definition.
 fn ln_weight(model: &Model, tags: &[u32], heads: &[u32], logs: &[f64]) -> f64 {
-    events(tags, heads).into_iter().map(|event| logs[model.layout.param(event).index()]).sum()
+    events(model.layout, tags, heads).into_iter().map(|event| logs[model.layout.param(event).index()]).sum()
 }
 
 /// Words with the right head, and words.

@@ -325,6 +325,7 @@ fn name(tags: &[&str], event: Event) -> String {
         Event::Attach { head, side: Side::Left, child } => {
             format!("leftattach {} <- {}", tag(child), tag(head))
         }
+        Event::AttachFirst { .. } => unreachable!("no valence is extended"),
         Event::Attach { head, side: Side::Right, child } => {
             format!("rightattach {} -> {}", tag(head), tag(child))
         }

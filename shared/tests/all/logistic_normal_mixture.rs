@@ -90,7 +90,7 @@ fn enumerated(
 ) -> Option<grammaton::models::logistic_normal::sentence::Fit> {
     let multinomials = multinomials(model);
     let params = |heads: &Vec<u32>| -> Vec<ParamId> {
-        events(tags, heads).into_iter().map(|event| model.layout.param(event)).collect()
+        events(model.layout, tags, heads).into_iter().map(|event| model.layout.param(event)).collect()
     };
     let trees = all_trees(tags.len());
     let uses = |at: usize| {

@@ -120,7 +120,7 @@ fn a_shard_answers_what_enumeration_says() {
     let mut fitter = SentenceFitter::default();
     for tags in SENTENCES {
         let of_tree = |heads: &Vec<u32>| -> Vec<ParamId> {
-            events(tags, heads).into_iter().map(|event| model.layout.param(event)).collect()
+            events(model.layout, tags, heads).into_iter().map(|event| model.layout.param(event)).collect()
         };
         let derivations: Vec<Vec<ParamId>> = all_trees(tags.len()).iter().map(of_tree).collect();
         let used = |&at: &u32| {

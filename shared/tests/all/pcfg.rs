@@ -114,7 +114,7 @@ impl Bench {
 
 fn settings(method: Method) -> Settings {
     let (start, anneal) = (Start::Jitter(0.5), Anneal::default());
-    Settings { method, start, schedule: None, anneal, tolerance: 0.0, seed: 1, run: 1 }
+    Settings { method, start, schedule: None, backoff: None, anneal, tolerance: 0.0, seed: 1, run: 1 }
 }
 
 const WORDS: &[(&str, u32)] = &[("ab", 3), ("aabb", 2), ("abab", 1), ("ba", 2), ("aababb", 1), ("bbab", 4)];

@@ -231,7 +231,16 @@ fn pcfg(
     let groups = Groups::new(grammar, &Lexicon::default());
     let alpha = groups.alpha(grammar);
     let anneal = grammaton::train::anneal::Anneal::default();
-    let settings = train::pcfg::Settings { method, start, schedule, anneal, tolerance: 0.0, seed: 3, run: 0 };
+    let settings = train::pcfg::Settings {
+        method,
+        start,
+        schedule,
+        backoff: None,
+        anneal,
+        tolerance: 0.0,
+        seed: 3,
+        run: 0,
+    };
     train::pcfg::Trainer::new(groups, alpha, settings)
 }
 

@@ -93,7 +93,7 @@ fn is_in(table: Table, event: &Event) -> bool {
     match event {
         Event::Root(_) => table == Table::Roots,
         Event::Stop { .. } => table == Table::Stops,
-        Event::Attach { .. } => table == Table::Attachments,
+        Event::Attach { .. } | Event::AttachFirst { .. } => table == Table::Attachments,
         Event::Continue { .. } => false,
     }
 }
@@ -105,6 +105,7 @@ fn group(event: &Event) -> (u32, Option<Side>, Option<Valence>) {
         Event::Stop { head, side, valence } | Event::Continue { head, side, valence } => {
             (head, Some(side), Some(valence))
         }
+        Event::AttachFirst { head, side, .. } => (head, Some(side), Some(Valence::NoChild)),
         Event::Attach { head, side, .. } => (head, Some(side), None),
     }
 }
@@ -124,12 +125,17 @@ impl Names<'_> {
             Event::Stop { head, side, valence } | Event::Continue { head, side, valence } => {
                 let children = match valence {
                     Valence::NoChild => "none",
+                    Valence::HasChild if self.layout.is_extended() => "one",
                     Valence::HasChild => "some",
+                    Valence::HasChildren => "more",
                 };
                 format!("{}\t{}\t{children}", tag(head), name(side))
             }
             Event::Attach { head, side, child } => {
                 format!("{}\t{}\t{}", tag(head), name(side), tag(child))
+            }
+            Event::AttachFirst { head, side, child } => {
+                format!("{}\t{}-outermost\t{}", tag(head), name(side), tag(child))
             }
         }
     }
@@ -141,7 +147,7 @@ impl Names<'_> {
             Event::Root(_) => "root",
             Event::Stop { .. } => "stop",
             Event::Continue { .. } => "continue",
-            Event::Attach { .. } => "attach",
+            Event::Attach { .. } | Event::AttachFirst { .. } => "attach",
         };
         format!("{kind} {}", self.event(event).replace('\t', " "))
     }

@@ -334,10 +334,12 @@ fn grammar(job: &Job, name: &str, tags: &[String]) -> Result<Grammar> {
     let adapted = &job.model.adapted;
     if adapted.is_empty() {
         // Points that differ in their rules are prepared apart.
-        let Inference { rules, rules_weight, .. } = &job.points[0].inference;
+        let inference = &job.points[0].inference;
+        let Inference { rules, rules_weight, .. } = inference;
         let factors = if has_factors(job) { rules.factors(tags, *rules_weight) } else { Ok(None) };
         let factors = factors.with_context(|| format!("{name}: inference.rules"))?;
-        let made = dmv::grammar(tags).with_context(|| format!("{name}: corpus.tags"))?;
+        let made = dmv::grammar::of_layout(tags, inference.layout(tags.len()));
+        let made = made.with_context(|| format!("{name}: corpus.tags"))?;
         return made.with_factors(factors).with_context(|| format!("{name}: inference.rules"));
     }
     let adapted = classes::among(tags, adapted, "model.adapted")?;

@@ -207,6 +207,7 @@ fn probe(
             &[],
             &["\"ud\"", "[{ across = \"punctuation\", weight = -2 }, { longest_arc = 1, weight = -1 }]"],
         ),
+        "inference.backoff" => (&[], &["1.0", "50.0"]),
         "inference.rules_weight" => (&["inference.rules=ud"], &["0.5"]),
         "corpus.brackets" => (&[], &["\"brackets.txt\""]),
         "corpus.heads" => (&[], &["\"constrain\""]),

@@ -139,7 +139,7 @@ impl<'a> Training<'a> {
             let in_group =
                 prepared.iter().zip(&given).find_map(|(of, given)| Some((of, given, of.place(point)?)));
             let (of, given, place) = in_group.expect("every point of a job is in one group");
-            let harmonic = harmonic(of.input(), inference, restart);
+            let harmonic = harmonic(of, inference, restart)?;
             let trees = harmonic.as_ref().or(given.as_ref());
             let families = of.input().dependencies().map(|dependencies| dependencies.families(place));
             let beginning = RunStart { model: job.model.model(), inference, restart, trees, families };
@@ -587,12 +587,17 @@ fn improbable(fleet: &dyn Map, plan: &Plan, shard: usize, weights: &[Wide]) -> R
 }
 
 /// The counts of the harmonic start, for methods without chains; with jitter in all runs of a point but the first.
-fn harmonic(input: &Input, inference: &Inference, restart: usize) -> Option<GivenTrees> {
-    let dependencies = input.dependencies().filter(|_| inference.start == job::Start::Harmonic)?;
+fn harmonic(of: &Prepared<'_>, inference: &Inference, restart: usize) -> Result<Option<GivenTrees>> {
+    let Some(dependencies) = of.input().dependencies().filter(|_| inference.start == job::Start::Harmonic)
+    else {
+        return Ok(None);
+    };
+    let grammar = &of.plan.basis.language()?.grammar.value;
     let noise = Noise::new(inference.seed, restart as u64);
     let jitter = (restart > 1).then_some((noise, inference.jitter));
-    let counts = || inference.harmonic().counts(dependencies.tagged(), jitter);
-    (inference.method != Method::Hastings).then(|| GivenTrees { counts: counts(), by_shard: Vec::new() })
+    let counts = || inference.harmonic().counts(dependencies.tagged(), grammar, jitter);
+    let has_counts = inference.method != Method::Hastings;
+    Ok(has_counts.then(|| GivenTrees { counts: counts(), by_shard: Vec::new() }))
 }
 
 /// Model of a trainer of a group so far.

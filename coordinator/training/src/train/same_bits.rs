@@ -22,12 +22,13 @@ use crate::model::parameters_sha256;
 use crate::train::checkpoint::Checkpoints;
 
 /// Settings with which the start, the strings or the number of runs differ, for those that read them.
-const VARIANTS: [&[&str]; 7] = [
+const VARIANTS: [&[&str]; 8] = [
     &[],
     &["inference.restarts=3", "inference.seed=7"],
     &["inference.truncation=3", "inference.rho=0.3", "inference.max_rounds=9"],
     &["inference.prior=logistic-normal", "inference.families=ud", "inference.components=[\"short-dep\"]"],
     &["inference.rules=ud", "inference.rules_weight=1.5"],
+    &["inference.rules=ud", "inference.backoff=20"],
     &["inference.start=trees", "inference.start_from=whole.trees"],
     &[
         "inference.start=incremental",

@@ -289,9 +289,8 @@ pub fn restricted(layout: Layout, forest: &Forest, allows: impl Fn(usize, usize)
 /// The layout of `grammar`, and its tags, if it is one of the DMV without phrases; pseudo-counts may be others.
 pub fn layout_of(grammar: &Grammar) -> Option<(Layout, Vec<String>)> {
     let tags = nouns::tags(grammar)?;
-    let is_plain =
-        grammar.adapted().next().is_none() && grammar.n_nonterminals as usize == 1 + 6 * tags.len();
-    is_plain.then(|| (Layout::new(tags.len()), tags))
+    let layout = Layout::of(tags.len(), grammar.n_nonterminals as usize)?;
+    grammar.adapted().next().is_none().then_some((layout, tags))
 }
 
 #[cfg(test)]

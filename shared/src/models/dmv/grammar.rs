@@ -1,10 +1,10 @@
 //! The grammar of a tag set.
 //!
 //! Names: tag `NN` makes the terminals `NN<` and `NN>` and the nonterminals `NN.L`, `NN.L.rest`, `NN.L.more` and likewise
-//! `NN.R`. What is behind the tag tells its symbols apart, and none of these endings is the end of another, so whatever tags are
-//! called, no two symbols have one name.
+//! `NN.R`; with extended valence ([`extended`]) also `NN.L.one` and `NN.L.first`. What is behind the tag tells its symbols apart, and none of these
+//! endings is the end of another, so whatever tags are called, no two symbols have one name.
 
-use super::layout::Side;
+use super::layout::{Layout, Side};
 use crate::grammar::check::Defect;
 use crate::grammar::{Grammar, Rule, SymbolId};
 use crate::limits::MAX_TAGS;
@@ -15,6 +15,10 @@ pub const START: &str = "S";
 /// Nonterminals of a tag, in the order of their numbers: of either side, before its first child, before another one, and with
 /// one to come.
 pub(super) const STATES: [&str; 6] = [".L", ".L.rest", ".L.more", ".R", ".R.rest", ".R.more"];
+/// The same with extended valence: of either side, before its first child, its second one, and another one; with the first one to come, and with
+/// another one to come.
+pub(super) const EXTENDED_STATES: [&str; 10] =
+    [".L", ".L.one", ".L.rest", ".L.first", ".L.more", ".R", ".R.one", ".R.rest", ".R.first", ".R.more"];
 /// Terminals of a tag, by side.
 pub(super) const HALVES: [&str; 2] = ["<", ">"];
 
@@ -58,6 +62,26 @@ pub enum BadTags {
 /// # Errors
 /// [`BadTags`] if there are fewer than two or more than [`MAX_TAGS`], or one has a name that is repeated or contains white space.
 pub fn grammar(tags: &[String]) -> Result<Grammar, BadTags> {
+    of_layout(tags, Layout::new(tags.len()))
+}
+
+/// The DMV of `tags` with extended valence ([`Layout::extended`]), all pseudo-counts 1.
+///
+/// ```
+/// let made = grammaton::models::dmv::extended(&["NN".to_owned(), "VB".to_owned()])?;
+/// assert_eq!(made.rules.len(), 2 + 4 * (6 + 2 * 2));
+/// assert!(grammaton::grammar::syntax::print(&made).contains("1 1 NN.R.first --> NN.R.one VB.L VB.R\n"));
+/// # Ok::<(), grammaton::models::dmv::grammar::BadTags>(())
+/// ```
+///
+/// # Errors
+/// [`BadTags`], as [`grammar()`].
+pub fn extended(tags: &[String]) -> Result<Grammar, BadTags> {
+    of_layout(tags, Layout::extended(tags.len()))
+}
+
+/// The grammar with the parameters of a layout.
+pub fn of_layout(tags: &[String], layout: Layout) -> Result<Grammar, BadTags> {
     let n = tags.len() as u32;
     if n < 2 {
         return Err(BadTags::TooFew { found: tags.len() });
@@ -65,28 +89,38 @@ pub fn grammar(tags: &[String]) -> Result<Grammar, BadTags> {
     if tags.len() > MAX_TAGS {
         return Err(BadTags::TooMany { found: tags.len() });
     }
+    let states: &'static [&str] = if layout.is_extended() { &EXTENDED_STATES } else { &STATES };
     let with = |endings: &'static [&str]| {
         tags.iter().flat_map(move |tag| endings.iter().map(move |ending| format!("{tag}{ending}")))
     };
     let symbols: Vec<String> =
-        std::iter::once(START.to_owned()).chain(with(&STATES)).chain(with(&HALVES)).collect();
+        std::iter::once(START.to_owned()).chain(with(states)).chain(with(&HALVES)).collect();
 
-    let n_nonterminals = 1 + 6 * n;
-    let state = |tag: u32, side: Side| 1 + 6 * tag + 3 * side as u32;
+    let per_side = states.len() as u32 / 2;
+    let n_nonterminals = layout.n_nonterminals() as u32;
+    let state = |tag: u32, side: Side| 1 + per_side * (2 * tag + side as u32);
     let words = |tag: u32| [state(tag, Side::Left), state(tag, Side::Right)];
     let mut rules: Vec<Rule> = (0..n).map(|root| rule(0, &words(root))).collect();
     for head in 0..n {
         for side in [Side::Left, Side::Right] {
             let none = state(head, side);
-            let (rest, more) = (none + 1, none + 2);
             let half = n_nonterminals + 2 * head + side as u32;
-            for before in [none, rest] {
-                rules.extend([rule(before, &[half]), rule(before, &[more])]);
+            let attach = |with: u32, then: u32| {
+                (0..n).map(words).map(move |[left, right]| match side {
+                    Side::Left => rule(with, &[left, right, then]),
+                    Side::Right => rule(with, &[then, left, right]),
+                })
+            };
+            let decide = |before: u32, with: u32| [rule(before, &[half]), rule(before, &[with])];
+            if layout.is_extended() {
+                let [one, rest, first, more] = [1, 2, 3, 4].map(|at| none + at);
+                rules.extend([decide(none, first), decide(one, more), decide(rest, more)].concat());
+                rules.extend(attach(first, one).chain(attach(more, rest)));
+            } else {
+                let (rest, more) = (none + 1, none + 2);
+                rules.extend([decide(none, more), decide(rest, more)].concat());
+                rules.extend(attach(more, rest));
             }
-            rules.extend((0..n).map(words).map(|[left, right]| match side {
-                Side::Left => rule(more, &[left, right, rest]),
-                Side::Right => rule(more, &[rest, left, right]),
-            }));
         }
     }
     Ok(Grammar::new(symbols, n_nonterminals, rules, vec![None; n_nonterminals as usize])?)

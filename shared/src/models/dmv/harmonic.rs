@@ -7,6 +7,7 @@
 //! The defaults are the recipe that JDageem made the usual one, and agree with it to rounding. *Stops* are the part that
 //! initialisers differ in: the counts of attachments say how many children a head expects on a side, not how often it has none.
 
+use super::constraint::layout_of;
 use super::layout::{Event, Layout, Side, Valence};
 use crate::data::tags::Tagged;
 use crate::grammar::Grammar;
@@ -56,9 +57,12 @@ impl Default for Harmonic {
 }
 
 impl Harmonic {
-    /// The counts of these sentences. With `jitter`, which has its noise and its size, each times e^{±size} at most.
-    pub fn counts(&self, tagged: &Tagged, jitter: Option<(Noise, f64)>) -> Vec<f64> {
-        let mut counts = counts(Layout::new(tagged.tags.names.len()), &tagged.sentences, self);
+    /// The counts of these sentences by parameter of their grammar; of one with noun constituents, by that of the grammar without them. With
+    /// `jitter`, which has its noise and its size, each times e^{±size} at most.
+    pub fn counts(&self, tagged: &Tagged, grammar: &Grammar, jitter: Option<(Noise, f64)>) -> Vec<f64> {
+        let plain = Layout::new(tagged.tags.names.len());
+        let layout = layout_of(grammar).map_or(plain, |(layout, _)| layout);
+        let mut counts = layout.spread(&counts(plain, &tagged.sentences, self));
         if let Some((noise, size)) = jitter {
             let draw = |at: usize| special::exp(size * noise.symmetric(at as u64));
             counts.iter_mut().enumerate().for_each(|(at, count)| *count *= draw(at));
@@ -70,14 +74,14 @@ impl Harmonic {
     pub fn model(&self, tagged: &Tagged, grammar: &Grammar) -> Model {
         let lexicon = Lexicon::default();
         let groups = Groups::new(grammar, &lexicon);
-        let estimate = Estimate { alpha: groups.alpha(grammar), counts: self.counts(tagged, None) };
+        let estimate = Estimate { alpha: groups.alpha(grammar), counts: self.counts(tagged, grammar, None) };
         let weights = em::weights(&groups, &estimate);
         let params = Params::Pcfg(pcfg::Params::new(&groups, estimate, weights, true));
         Model { grammar: grammar.clone(), lexicon, params, segments: Vec::new() }
     }
 }
 
-/// Counts by parameter, `[n_params]`, of sentences of tags, which may be any but empty.
+/// Counts by parameter of [`Layout::new`], `[n_params]`, of sentences of tags, which may be any but empty.
 pub fn counts(layout: Layout, sentences: &[Vec<u32>], with: &Harmonic) -> Vec<f64> {
     let mut counts = vec![0.0; layout.n_params()];
     // By parameter: what ε adds to its count.

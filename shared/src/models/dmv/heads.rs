@@ -3,7 +3,7 @@
 //! A dependency tree is a list of heads, one a word: positions counted from 1, and 0 for the root. A derivation is the bracketed
 //! [`Tree`] that decoders print. Each has exactly one of the other, if the heads have one root and no crossing arcs.
 
-use super::grammar::{HALVES, START, STATES};
+use super::grammar::{EXTENDED_STATES, HALVES, START, STATES};
 use super::layout::Side;
 use crate::grammar::tree::{Node, Tree};
 
@@ -74,13 +74,17 @@ enum Kind {
 
 use Side::{Left, Right};
 
-/// Kinds in the order of [`STATES`].
-const KINDS: [Kind; 6] = [
+/// Kinds in the order of [`EXTENDED_STATES`], which have all of [`STATES`] among them.
+const EXTENDED_KINDS: [Kind; 10] = [
     Kind::First(Left),
     Kind::Rest(Left),
+    Kind::Rest(Left),
+    Kind::More(Left),
     Kind::More(Left),
     Kind::First(Right),
     Kind::Rest(Right),
+    Kind::Rest(Right),
+    Kind::More(Right),
     Kind::More(Right),
 ];
 
@@ -89,7 +93,8 @@ impl Kind {
     fn of(label: &str) -> Option<(Kind, &str)> {
         let ends = |(ending, kind): (&&str, Kind)| label.strip_suffix(ending).map(|tag| (kind, tag));
         let halves = HALVES.iter().zip([Kind::Half(Left), Kind::Half(Right)]);
-        let named = STATES.iter().zip(KINDS).chain(halves).find_map(ends);
+        let extended = EXTENDED_STATES.iter().zip(EXTENDED_KINDS);
+        let named = extended.chain(halves).find_map(ends);
         named.or((label == START).then_some((Kind::Start, "")))
     }
 

@@ -25,8 +25,9 @@
 pub mod arcs;
 pub mod mbr;
 
-use super::grammar::{BadTags, HALVES, grammar as plain};
+use super::grammar::{BadTags, HALVES, grammar as plain, of_layout};
 use super::heads::{self as derivations, NotDependencies};
+use super::layout::Layout;
 use crate::grammar::tree::{Node, Tree};
 use crate::grammar::{Adaptor, Grammar, Rule, SymbolId};
 
@@ -82,7 +83,7 @@ pub fn grammar(tags: &[String], nouns: &[bool], alpha: f64) -> Result<Grammar, B
     Ok(Grammar::new(symbols, first_phrase + nouns.len() as u32, rules, adaptors)?)
 }
 
-/// The tags of a grammar of dependencies, with phrases or without; none if it is another one. Pseudo-counts and adaptors may be any.
+/// The tags of a grammar of dependencies, with phrases or extended valence or without; none if it is another one. Pseudo-counts and adaptors may be any.
 pub fn tags(found: &Grammar) -> Option<Vec<String>> {
     let halves = found.symbols.get(found.n_nonterminals as usize..)?;
     let tags = halves.iter().step_by(2).map(|half| half.strip_suffix(HALVES[0]).map(str::to_owned));
@@ -91,8 +92,11 @@ pub fn tags(found: &Grammar) -> Option<Vec<String>> {
         found.symbol(&format!("{tag}{PHRASE}")).is_some_and(|symbol| found.is_nonterminal(symbol))
     };
     let nouns: Vec<bool> = tags.iter().map(is_noun).collect();
-    let expected =
-        if nouns.contains(&true) { grammar(&tags, &nouns, 1.0).ok()? } else { plain(&tags).ok()? };
+    let expected = if nouns.contains(&true) {
+        grammar(&tags, &nouns, 1.0).ok()?
+    } else {
+        of_layout(&tags, Layout::of(tags.len(), found.n_nonterminals as usize)?).ok()?
+    };
     let rules = |grammar: &Grammar| -> Vec<(SymbolId, Vec<SymbolId>)> {
         grammar.rules.iter().map(|rule| (rule.parent, rule.children.clone())).collect()
     };

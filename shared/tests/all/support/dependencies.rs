@@ -10,7 +10,8 @@ use grammaton::forest::inside::{Scratch, Weights, real};
 use grammaton::grammar::ParamId;
 use grammaton::grammar::groups::Groups;
 use grammaton::grammar::lexicon::Lexicon;
-use grammaton::models::dmv::{Event, Layout, Side, Valence, decode, grammar};
+use grammaton::models::dmv::grammar::of_layout;
+use grammaton::models::dmv::{Event, Layout, Side, Valence, decode};
 use grammaton::num::{Noise, Wide};
 use grammaton::train::anneal::Anneal;
 use grammaton::train::pcfg::{Method, Settings, Start, Trainer};
@@ -38,9 +39,13 @@ pub struct Parsed {
 
 impl Model {
     pub fn new(tags: &[String]) -> Model {
-        let grammar = grammar(tags).unwrap();
+        Model::of_layout(tags, Layout::new(tags.len()))
+    }
+
+    pub fn of_layout(tags: &[String], layout: Layout) -> Model {
+        let grammar = of_layout(tags, layout).unwrap();
         let prepared = Prepared::new(grammar, Lexicon::default());
-        Model { tags: tags.to_vec(), layout: Layout::new(tags.len()), prepared }
+        Model { tags: tags.to_vec(), layout, prepared }
     }
 
     /// The tag of a name.
@@ -97,6 +102,7 @@ impl Training {
             method,
             start,
             schedule: None,
+            backoff: None,
             anneal: Anneal::default(),
             tolerance: 0.0,
             seed: 1,
@@ -122,33 +128,41 @@ impl Training {
 
 /// Counts summed by kind of event: roots, stops, continuations without and with a child, attachments.
 pub fn sums(layout: Layout, counts: &[f64]) -> [f64; 5] {
-    use grammaton::models::dmv::Valence::{HasChild, NoChild};
+    use grammaton::models::dmv::Valence::NoChild;
     let mut sums = [0.0; 5];
     for event in layout.events() {
         let kind = match event {
             Event::Root(_) => 0,
             Event::Stop { .. } => 1,
             Event::Continue { valence: NoChild, .. } => 2,
-            Event::Continue { valence: HasChild, .. } => 3,
-            Event::Attach { .. } => 4,
+            Event::Continue { .. } => 3,
+            Event::Attach { .. } | Event::AttachFirst { .. } => 4,
         };
         sums[kind] += counts[layout.param(event).index()];
     }
     sums
 }
 
-/// What happens in the derivation of a tree, from the definition: the children of each word on each side, one after the other.
-pub fn events(tags: &[u32], heads: &[u32]) -> Vec<Event> {
+/// What happens in the derivation of a tree, from the definition: the children of each word on each side, from the outermost.
+pub fn events(layout: Layout, tags: &[u32], heads: &[u32]) -> Vec<Event> {
     let mut events = Vec::new();
     for (word, &head) in (1..).zip(tags) {
         events.extend((heads[word - 1] == 0).then_some(Event::Root(head)));
-        let children = (1..=tags.len()).filter(|&child| heads[child - 1] as usize == word);
+        let mut children: Vec<usize> =
+            (1..=tags.len()).filter(|&child| heads[child - 1] as usize == word).collect();
+        children.sort_by_key(|child| std::cmp::Reverse(child.abs_diff(word)));
         for side in [Side::Left, Side::Right] {
             let mut valence = Valence::NoChild;
-            for child in children.clone().filter(|&child| (child > word) == (side == Side::Right)) {
+            for &child in children.iter().filter(|&&child| (child > word) == (side == Side::Right)) {
+                let child = tags[child - 1];
                 events.push(Event::Continue { head, side, valence });
-                events.push(Event::Attach { head, side, child: tags[child - 1] });
-                valence = Valence::HasChild;
+                let is_first = layout.is_extended() && valence == Valence::NoChild;
+                events.push(match is_first {
+                    true => Event::AttachFirst { head, side, child },
+                    false => Event::Attach { head, side, child },
+                });
+                let is_later = layout.is_extended() && valence != Valence::NoChild;
+                valence = if is_later { Valence::HasChildren } else { Valence::HasChild };
             }
             events.push(Event::Stop { head, side, valence });
         }
