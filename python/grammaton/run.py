@@ -344,10 +344,11 @@ def dependencies(
     overwrite: bool = False,
     progress: bool | None = None,
 ) -> Result:
-    """Finds the heads of tagged words, as the command `grammaton dependencies` does, with the same options and defaults; they are the `trees` of the result.
+    """Finds the heads of words, as the command `grammaton dependencies` does, with the same options and defaults; they are the `trees` of the result.
 
     `sentences` is the path of a file in CoNLL-U, or an iterable of sentences, lists of rows `(word, tag)` or `(word, tag, head)`. Heads that all words have are scored
-    against. `tags` is the column of the tags, `"upos"` or `"xpos"`. `rules` say which trees are probable: `"ud"`, the default for universal tags, `"none"`, with
+    against. `tags` is the column of the tags, `"upos"` or `"xpos"`, or with `"induce"`
+    they are classes of words that are learned from the text; the file may then be a text with one sentence a line, and rows may have `"_"` for tags. `rules` say which trees are probable: `"ud"`, the default for universal tags, `"none"`, with
     which counts of the text say which universal tags govern, or a list, as in `[{"leaf": ["DET"], "weight": -1}]`. With `constrain` trees have the heads that are given.
 
     >>> rows = [("the", "DET"), ("dog", "NOUN"), ("barks", "VERB")]

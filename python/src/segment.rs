@@ -8,7 +8,7 @@ use grammaton::data::dependency::Tags;
 use grammaton::models::dmv::rules::RuleSet;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use segment::dependencies::{Options, Parsing};
+use segment::dependencies::{Options, Parsing, TagSource};
 use segment::keys::Keys;
 use segment::model::{Known, model};
 use segment::morphemes;
@@ -118,9 +118,12 @@ pub fn dependencies_job(
     overwrite: bool,
 ) -> PyResult<(PathBuf, Vec<String>)> {
     let tags = tags.map(|tags| match tags {
-        "upos" => Ok(Tags::Upos),
-        "xpos" => Ok(Tags::Xpos),
-        _ => Err(PyValueError::new_err(format!("tags must be \"upos\" or \"xpos\", found {tags:?}"))),
+        "upos" => Ok(TagSource::Column(Tags::Upos)),
+        "xpos" => Ok(TagSource::Column(Tags::Xpos)),
+        "induce" => Ok(TagSource::Induced),
+        _ => Err(PyValueError::new_err(format!(
+            "tags must be \"upos\", \"xpos\" or \"induce\", found {tags:?}"
+        ))),
     });
     let tags = tags.transpose()?;
     let rules = rules.map(serde_json::from_str::<RuleSet>).transpose();

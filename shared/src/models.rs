@@ -48,6 +48,7 @@ pub mod sampler;
 pub mod segments;
 pub mod tally;
 pub mod vote;
+pub mod word_classes;
 
 use crate::grammar::check::Defect;
 use crate::grammar::groups::Groups;

@@ -6,22 +6,25 @@
 //! The choice (docs/results/dmv.md): the dependency model with extended valence by variational Bayes from the harmonic start, with the
 //! rules `ud` where tags are universal and on the shortest sentences that have [`ENOUGH_WORDS`] together, read by MBR.
 //! Where tags are universal and the user wants no rules, [`biases`] that are counted in the sentences take their place, with more pseudo-counts.
-//! Without either it is the model without extended valence on sentences of up to ten words.
+//! Without either it is the model without extended valence on sentences of up to ten words. Words without tags get [`WordClasses`] for tags, with biases, and are written
+//! with them to the corpus; a raw text is written as CoNLL-U.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
-use grammaton::data::dependency::{Document, Punctuation, Sentence, Tags, select};
+use grammaton::data::dependency::{Document, Punctuation, Sentence, SentenceError, Tags, select};
 use grammaton::data::tags::Tagged;
 use grammaton::models::decode::Decoder;
 use grammaton::models::dmv::biases;
 use grammaton::models::dmv::heads::have_tree;
 use grammaton::models::dmv::rules::{Rule, RuleSet, Unsuited};
+use grammaton::models::word_classes::WordClasses;
 use serde::Deserialize;
 use training::input;
 use training::job::Job;
 use training::metrics::decoder_name;
+use training::word_classes;
 
 use crate::sampling::{JOB, MARK, is_own, title, write};
 
@@ -41,11 +44,20 @@ const WORDS_PER_PSEUDO_COUNT: f64 = 375.0;
 const WORDS_PER_BACKOFF: f64 = 25.0;
 const DECODER: Decoder = Decoder::MbrArcs;
 
+/// Where tags are from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TagSource {
+    /// A column of the file.
+    Column(Tags),
+    /// The words: [`WordClasses`].
+    Induced,
+}
+
 /// What the user says.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The column of the tags; `None`: the universal ones if all words have one, else those of the language.
-    pub tags: Option<Tags>,
+    /// The tags; `None`: the universal ones if all words have one, else those of the language, or if no word has any, induced ones.
+    pub tags: Option<TagSource>,
     /// The rules; `None`: `ud` for universal tags, else none.
     pub rules: Option<RuleSet>,
     /// Whether trees have the heads that the file gives.
@@ -60,6 +72,8 @@ pub struct Parsing {
     name: String,
     text: String,
     tags: Tags,
+    /// Induced tags.
+    classes: Option<WordClasses>,
     rules: RuleSet,
     /// Whether the rules are biases, counted in the sentences.
     is_biased: bool,
@@ -112,40 +126,68 @@ impl Parsing {
     pub fn read(path: &Path, options: Options) -> Result<Parsing> {
         let Options { tags, rules, constrain, overwrite } = options;
         let (name, bytes) = input::named_bytes(path, "sentences")?;
-        let text = input::decoded(&bytes, &name)?;
-        let read = |tags| Document::read(&bytes, &name, tags);
+        let mut text = input::decoded(&bytes, &name)?;
+        let mut induce = tags == Some(TagSource::Induced);
+        ensure!(
+            induce || text.contains('\t') || text.trim().is_empty(),
+            "{name}: no tabs separate words, tags and heads; for a text with one sentence a line, use --tags induce"
+        );
         let words =
             |document: &Document| select(&document.sentences, Punctuation::Removed, usize::MAX).sentences;
-        let has_tags = |sentences: &[Sentence]| {
-            !sentences.iter().any(|sentence| sentence.tags.iter().any(|tag| tag == "_"))
+        let read = |tags| Ok::<_, SentenceError>(words(&Document::read(&bytes, &name, tags)?));
+        let count = |sentences: &[Sentence], is_counted: fn(&str) -> bool| -> usize {
+            let tags = sentences.iter().flat_map(|sentence| &sentence.tags);
+            tags.filter(|tag| is_counted(tag)).count()
         };
+        let is_missing = |tag: &str| tag == "_";
         let mut notices = Vec::new();
-        let mut column = tags.unwrap_or_default();
-        let mut sentences = words(&read(column)?);
-        if tags.is_none() && !has_tags(&sentences) {
-            let others = words(&read(Tags::Xpos)?);
-            if has_tags(&others) {
+        let mut column = match tags {
+            Some(TagSource::Column(tags)) => tags,
+            _ => Tags::default(),
+        };
+        let mut sentences = if induce { Vec::new() } else { read(column)? };
+        if tags.is_none() && count(&sentences, is_missing) > 0 {
+            let others = read(Tags::Xpos)?;
+            if count(&others, is_missing) == 0 {
                 notices.push(
                     "not all words have a universal tag, so the tags of the language are read (--tags)"
                         .to_owned(),
                 );
                 (column, sentences) = (Tags::Xpos, others);
+            } else {
+                induce = [&sentences, &others].iter().all(|all| count(all, |tag| tag != "_") == 0);
             }
+        }
+        let mut classes = None;
+        if induce {
+            notices.push("tags are induced: classes of words in similar contexts (--tags)".to_owned());
+            let document = input::untagged(&bytes, &name)?;
+            let induced = WordClasses::induce(&document.sentences);
+            let tagged = word_classes::tagged(&document, &induced, &name)?;
+            (column, sentences, text) = (Tags::Xpos, words(&tagged.0), tagged.1);
+            classes = Some(induced);
         }
         ensure!(!sentences.is_empty(), "{name}: all sentences are punctuation alone");
         let names = Tagged::new(&sentences).tags.names;
         let is_given = rules.is_some();
+        ensure!(
+            !(induce && rules == Some(RuleSet::Ud)),
+            "{name}: --rules ud is of universal tags, and the tags are induced; leave out --rules"
+        );
         let mut rules = rules.unwrap_or(RuleSet::Ud);
         match rules.factors(&names, 1.0) {
             Err(Unsuited::NotUniversal) if !is_given => {
                 rules = RuleSet::None;
-                notices.push("the tags are not universal, so that no rules are used (--rules)".to_owned());
+                if !induce {
+                    notices
+                        .push("the tags are not universal, so that no rules are used (--rules)".to_owned());
+                }
             }
             found => {
                 found.with_context(|| format!("{name}: --rules"))?;
             }
         }
-        let is_biased = rules == RuleSet::None && RuleSet::Ud.factors(&names, 1.0).is_ok();
+        let is_biased = rules == RuleSet::None && (induce || RuleSet::Ud.factors(&names, 1.0).is_ok());
         if is_biased {
             // The job leaves out the others, and refuses rules of tags that it does not have.
             let has_tree = |sentence: &&Sentence| !constrain || have_tree(&sentence.given);
@@ -173,6 +215,7 @@ impl Parsing {
             name,
             text,
             tags: column,
+            classes,
             rules,
             is_biased,
             alpha,
@@ -208,7 +251,7 @@ impl Parsing {
     /// If files would be overwritten that no earlier run wrote, or cannot be written.
     pub fn write_job(&self, dir: &Path) -> Result<PathBuf> {
         if !self.overwrite && !is_own(dir) {
-            for path in [CORPUS, JOB, FOUND].map(|name| dir.join(name)) {
+            for path in [CORPUS, JOB, FOUND, word_classes::FILE].map(|name| dir.join(name)) {
                 if path.exists() {
                     bail!(
                         "{}: the file would be overwritten; replace it with --overwrite, or choose another folder with --out DIR",
@@ -219,6 +262,9 @@ impl Parsing {
         }
         fs::create_dir_all(dir).with_context(|| format!("{}: cannot create the folder", dir.display()))?;
         write(dir, CORPUS, &self.text)?;
+        if let Some(classes) = &self.classes {
+            write(dir, word_classes::FILE, &classes.to_tsv())?;
+        }
         let job = self.job()?;
         Job::parse(&job, JOB, dir, &[])?;
         write(dir, JOB, &job)?;

@@ -4,12 +4,12 @@ use std::io::{self, Read};
 use std::iter;
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use basics::store::{self, Download};
 use grammaton::data::corpus::decode::whole;
 use grammaton::data::corpus::read::End;
 use grammaton::data::corpus::{Corpus, Options, ReadError, Reader};
-use grammaton::data::dependency::{Document, Tags};
+use grammaton::data::dependency::{Document, Tags, of_text};
 use grammaton::data::tags::families::Families;
 use grammaton::data::treebank::brackets::{self, Entry};
 use grammaton::grammar::Grammar;
@@ -112,6 +112,22 @@ pub fn dependencies(path: &Path, tags: Tags) -> Result<(String, Document)> {
     let (name, bytes) = named_bytes(path, "sentences")?;
     let document = Document::read(&bytes, &name, tags)?.complete()?;
     Ok((name, document))
+}
+
+/// The sentences of a file whose tags do not matter: one with columns, or if no tab separates any, a text with one sentence a line.
+///
+/// # Errors
+/// If the sentences cannot be read, or look like CoNLL-U without tabs.
+pub fn untagged(bytes: &[u8], name: &str) -> Result<Document> {
+    let text = decoded(bytes, name)?;
+    if text.contains('\t') {
+        return Ok(Document::read(bytes, name, Tags::Xpos)?);
+    }
+    let is_conllu = |line: &str| line.starts_with("1 ") && line.split_whitespace().count() == 10;
+    if let Some(at) = text.lines().position(is_conllu) {
+        bail!("{name}:{}: found 10 columns between spaces, expected tabs between them (CoNLL-U)", at + 1);
+    }
+    Ok(Document::read(of_text(&text).as_bytes(), &format!("{name} as CoNLL-U"), Tags::Xpos)?)
 }
 
 /// Reads the sound sentences with heads at `path`, and says what is wrong with the others.

@@ -14,6 +14,8 @@ pub mod input;
 
 pub mod model;
 
+pub mod word_classes;
+
 pub mod inspection;
 
 pub mod row;

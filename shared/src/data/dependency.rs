@@ -10,6 +10,7 @@ mod read;
 mod write;
 
 pub use read::{Problem, SentenceError, read};
+pub use write::of_text;
 
 use std::ops::Range;
 

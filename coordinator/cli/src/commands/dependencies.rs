@@ -1,6 +1,6 @@
-//! `grammaton dependencies`: finds the heads of tagged words, without a job file.
+//! `grammaton dependencies`: finds the heads of words, without a job file.
 //!
-//! In: CoNLL-U, or a word, its tag and perhaps its head a line. Out: the same file with the heads that were found. The command writes a corpus file and a
+//! In: CoNLL-U, or a word, its tag and perhaps its head a line, or with induced tags a text. Out: the same file with the heads that were found. The command writes a corpus file and a
 //! job file, and trains the job as `grammaton train` does.
 
 use std::path::PathBuf;
@@ -9,14 +9,13 @@ use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use basics::streams;
 use grammaton::data::dependency::Tags;
 use proto::log::Form;
-use segment::dependencies::{self, FOUND, Options, Parsing};
+use segment::dependencies::{self, FOUND, Options, Parsing, TagSource};
 use segment::sampling::write;
 use training::job::Job;
 use training::progress::{Progress, Style, with_names};
 use training::run::Earlier;
 
 use super::Answer;
-use super::parse::TagColumn;
 use super::segment::sampling::Folder;
 use super::train::{End, FleetOptions, train_with};
 
@@ -25,14 +24,16 @@ use super::train::{End, FleetOptions, train_with};
 #[command(after_help = "Examples:\n\
     \x20 grammaton dependencies treebank.conllu --out heads\n\
     \x20 grammaton dependencies tagged.conllu --rules none --quiet\n\
+    \x20 grammaton dependencies raw.txt --tags induce --out heads\n\
     \x20 grammaton dependencies partly.conllu --constrain --out completed")]
 pub struct Args {
-    /// Tagged sentences: CoNLL-U, or a word and its tag a line with a tab between them and a blank line after each sentence; plain, .gz or .zst;
+    /// Tagged sentences: CoNLL-U, or a word and its tag a line with a tab between them and a blank line after each sentence; with --tags induce also text
+    /// with one sentence a line and spaces between words; plain, .gz or .zst;
     /// `-` for standard input. Heads that all words have are scored against and otherwise ignored
     file: PathBuf,
-    /// Column of the tags [default: upos if all words have one, else xpos]
+    /// Tags: a column of the file, or classes of words that are learned from the text [default: upos if all words have one, induce if no word has any, else xpos]
     #[arg(long, value_enum)]
-    tags: Option<TagColumn>,
+    tags: Option<TagChoice>,
     /// Rules that say which trees are probable: those of universal tags (ud), a file in TOML with rules = [...], or none, which with universal tags
     /// lets counts of the text say which tags govern [default: ud for universal tags, else none]
     #[arg(long, value_name = "none|ud|FILE")]
@@ -57,11 +58,23 @@ pub struct Args {
     json: bool,
 }
 
+/// Where tags are from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum TagChoice {
+    /// Universal tags
+    Upos,
+    /// Language-specific tags
+    Xpos,
+    /// Classes of words in similar contexts
+    Induce,
+}
+
 /// Runs the command.
 pub fn run(args: &Args, log: Form) -> Result<Answer> {
     let tags = args.tags.map(|tags| match tags {
-        TagColumn::Upos => Tags::Upos,
-        TagColumn::Xpos => Tags::Xpos,
+        TagChoice::Upos => TagSource::Column(Tags::Upos),
+        TagChoice::Xpos => TagSource::Column(Tags::Xpos),
+        TagChoice::Induce => TagSource::Induced,
     });
     let rules = args.rules.as_deref().map(dependencies::rules).transpose()?;
     let options = Options { tags, rules, constrain: args.constrain, overwrite: args.overwrite };

@@ -38,7 +38,7 @@ use boundaries::Table;
 pub struct Args {
     /// Model: a folder written by `train`, or its model.bin
     pub model: PathBuf,
-    /// Text with one sentence per line, in the format of the training corpus; for a dependency model CoNLL-U; `-` for standard input
+    /// Text with one sentence per line, in the format of the training corpus; for a dependency model CoNLL-U, or if its tags are induced, text; `-` for standard input
     pub corpus: PathBuf,
     /// Criterion of the best analysis [default: crf, if the model has learned from annotated lines; else vote, if it has the models of several chains; mbr-arcs of a dependency model; else viterbi]
     #[arg(long, value_enum)]
@@ -60,9 +60,9 @@ pub struct Args {
     /// Longest accepted sentence in symbols [default: 10000; for a model of trees or a dependency model, 200 words]
     #[arg(long, value_name = "N")]
     pub max_symbols: Option<u32>,
-    /// Column of the tags, for a dependency model
-    #[arg(help_heading = "Dependency models", long, value_enum, default_value = "upos")]
-    pub tags: TagColumn,
+    /// Column of the tags, for a dependency model [default: none if the tags of the model are induced, else upos]
+    #[arg(help_heading = "Dependency models", long, value_enum)]
+    pub tags: Option<TagColumn>,
     /// Keep punctuation, for a dependency model that was trained with it
     #[arg(help_heading = "Dependency models", long)]
     pub keep_punctuation: bool,

@@ -264,3 +264,82 @@ fn long_sentences_hang_on_the_next_word() {
     assert_eq!((found[12].as_str(), found[12 + 200].as_str()), ("2", "0"));
     assert_eq!(found[..3], ["2", "3", "0"]);
 }
+
+/// Sentences without tags, a line each.
+const RAW: &str = "the dog barks\nThe dog barks , a cat sleeps .\na dog sleeps\nthe cat barks\na cat barks !\n\n# a dog barks\n";
+
+/// The same in CoNLL-U, with tags that say nothing of the words.
+fn as_conllu(tag: &str) -> String {
+    let sentence = |line: &str| -> String {
+        let words = (1..).zip(line.split_whitespace());
+        words.map(|(at, word)| format!("{at}\t{word}\t_\t{tag}\t_\t_\t_\t_\t_\t_\n")).collect::<String>()
+            + "\n"
+    };
+    RAW.lines().filter(|line| !line.is_empty()).map(sentence).collect()
+}
+
+#[test]
+fn tags_are_induced_from_a_text() {
+    let dir = folder(&[
+        ("raw.txt", RAW.as_bytes()),
+        ("bare.conllu", as_conllu("_").as_bytes()),
+        ("tagged.conllu", as_conllu("NOUN").as_bytes()),
+    ]);
+    let (raw, out) = (at(&dir, "raw.txt"), at(&dir, "out"));
+    let run = grammaton(&["dependencies", &raw, "--tags", "induce", "--out", &out]).success();
+    let log = String::from_utf8(run.get_output().stderr.clone()).unwrap();
+    assert!(log.contains("notice: tags are induced"), "{log}");
+    let found = fs::read_to_string(dir.path().join("out/dependencies.conllu")).unwrap();
+    assert_eq!(heads(&found).len(), RAW.split_whitespace().count());
+    assert!(found.contains("4\t,\t_\tPUNCT\t_\t") && found.contains("1\tThe\t_\t_\tclass"), "{found}");
+    // The same words give the same trees, whatever their tags; without any tag, by default.
+    for arguments in
+        [&["bare.conllu"][..], &["bare.conllu", "--workers", "1"], &["tagged.conllu", "--tags", "induce"]]
+    {
+        let file = at(&dir, arguments[0]);
+        let all: Vec<&str> =
+            ["dependencies", &file, "--quiet"].into_iter().chain(arguments[1..].iter().copied()).collect();
+        assert_eq!(stdout(&grammaton(&all).success()), found, "{arguments:?}");
+    }
+    // Words have the classes that they had in training, in any format.
+    for file in ["raw.txt", "bare.conllu", "out/corpus.conllu"] {
+        assert_eq!(stdout(&grammaton(&["parse", &out, &at(&dir, file)]).success()), found, "{file}");
+    }
+    let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+    packed.write_all(RAW.as_bytes()).unwrap();
+    fs::write(dir.path().join("raw.txt.gz"), packed.finish().unwrap()).unwrap();
+    let packed = at(&dir, "raw.txt.gz");
+    assert_eq!(stdout(&grammaton(&["parse", &out, &packed]).success()), found);
+    assert_eq!(stdout(&grammaton(&["dependencies", &packed, "--tags", "induce", "-q"]).success()), found);
+    fs::write(dir.path().join("new.txt"), "the hen clucks\n").unwrap();
+    assert_eq!(heads(&stdout(&grammaton(&["parse", &out, &at(&dir, "new.txt")]).success())).len(), 3);
+    for (file, arguments, message) in [
+        (
+            "raw.txt",
+            &[][..],
+            "raw.txt: no tabs separate words, tags and heads; for a text with one sentence a line, use --tags induce",
+        ),
+        (
+            "raw.txt",
+            &["--tags", "induce", "--rules", "ud"],
+            "raw.txt: --rules ud is of universal tags, and the tags are induced",
+        ),
+    ] {
+        let file = at(&dir, file);
+        let all: Vec<&str> = ["dependencies", &file].into_iter().chain(arguments.iter().copied()).collect();
+        refused(&all, &[message]);
+    }
+    let spaces = as_conllu("_").replace('\t', " ");
+    fs::write(dir.path().join("spaces.conllu"), spaces).unwrap();
+    refused(
+        &["dependencies", &at(&dir, "spaces.conllu"), "--tags", "induce"],
+        &["spaces.conllu:1: found 10 columns between spaces, expected tabs"],
+    );
+    fs::remove_file(dir.path().join("out/classes.tsv")).unwrap();
+    refused(
+        &["parse", &out, &raw],
+        &["classes.tsv: cannot read the word classes that are the tags of the model"],
+    );
+    fs::write(dir.path().join("out/classes.tsv"), "word\tthe\n").unwrap();
+    refused(&["parse", &out, &raw], &["classes.tsv: line 1: expected `word` or `ending`"]);
+}

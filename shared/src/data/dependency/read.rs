@@ -14,7 +14,7 @@ use crate::data::corpus::decode::{self, whole};
 
 /// Tags of the Penn Treebank that stand for punctuation, and for the currencies that are left out with it.
 const PENN_PUNCTUATION: [&str; 9] = [",", ".", ":", "``", "''", "-LRB-", "-RRB-", "$", "#"];
-const UNIVERSAL_PUNCTUATION: &str = "PUNCT";
+pub(super) const UNIVERSAL_PUNCTUATION: &str = "PUNCT";
 
 /// Error in a file of sentences: its place and kind.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

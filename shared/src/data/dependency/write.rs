@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use super::read::UNIVERSAL_PUNCTUATION;
 use super::{Document, Punctuation, Sentence};
+
+/// The column of heads in CoNLL-U, from 1.
+const HEAD_COLUMN: usize = 7;
 
 impl Document {
     /// The file as it came, but for the heads. Those of `found`, which [`super::select`] left of these sentences, are theirs, with
@@ -33,6 +37,42 @@ impl Document {
         }
         text + &self.text[copied..]
     }
+
+    /// The file as it came, but for the tags: `tag` says that of a word, `None` for punctuation. In CoNLL-U it is the tag of the language; the universal tag is
+    /// that of punctuation, or `_`.
+    pub fn with_tags<'t>(&self, tag: impl Fn(&str) -> Option<&'t str>) -> String {
+        let mut text = String::with_capacity(self.text.len());
+        let mut copied = 0;
+        for (sentence, columns) in self.sentences.iter().zip(&self.head_columns) {
+            for (word, head) in sentence.words.iter().zip(columns) {
+                let before = &self.text[..head.start];
+                let start = before.rfind('\n').map_or(0, |at| at + 1);
+                let mut columns: Vec<&str> = before[start..].split('\t').collect();
+                let tag = tag(word);
+                if columns.len() == HEAD_COLUMN {
+                    columns[3] = if tag.is_some() { "_" } else { UNIVERSAL_PUNCTUATION };
+                    columns[4] = tag.unwrap_or("_");
+                } else {
+                    columns[1] = tag.unwrap_or(UNIVERSAL_PUNCTUATION);
+                }
+                text.push_str(&self.text[copied..start]);
+                text.push_str(&columns.join("\t"));
+                copied = head.start;
+            }
+        }
+        text + &self.text[copied..]
+    }
+}
+
+/// Sentences of CoNLL-U, without tags and heads: a sentence for each line of a text that has words, which spaces separate.
+pub fn of_text(text: &str) -> String {
+    let sentence = |line: &str| -> String {
+        let words = (1..).zip(line.split_whitespace());
+        words.map(|(number, word)| format!("{number}\t{word}\t_\t_\t_\t_\t_\t_\t_\t_\n")).collect::<String>()
+            + "\n"
+    };
+    let text = text.trim_start_matches('\u{feff}');
+    text.lines().filter(|line| !line.trim().is_empty()).map(sentence).collect()
 }
 
 #[cfg(test)]

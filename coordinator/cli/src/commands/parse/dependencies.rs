@@ -5,23 +5,32 @@ use std::collections::BTreeMap;
 use anyhow::{Result, bail, ensure};
 use basics::streams;
 use grammaton::data;
-use grammaton::data::dependency::{Punctuation, Sentence, Tags, select};
+use grammaton::data::dependency::{Document, Punctuation, Sentence, Tags, select};
 use grammaton::decoding::{CHUNK, Decoding};
 use grammaton::grammar::tree::Tree;
 use grammaton::models::Model;
 use grammaton::models::decode::Decoder;
 use grammaton::models::decode::n_best::{Distinct, Ranked};
 use grammaton::models::dmv::{self, nouns};
+use grammaton::models::word_classes::are_classes;
 use rayon::prelude::*;
 use training::export::{Alternative, Line};
 use training::input;
 use training::row::Status;
+use training::word_classes;
 
 use super::{Args, BATCH, DecoderName, Printer, TagColumn};
 use crate::commands::Answer;
 
 /// Default maximum length of a sentence in words; time grows with its cube.
 const LONGEST: u32 = 200;
+
+/// Reads sentences whose words have the classes of the model for tags.
+fn with_classes(args: &Args) -> Result<Document> {
+    let classes = word_classes::beside(&args.model)?;
+    let (name, bytes) = input::named_bytes(&args.corpus, "sentences")?;
+    Ok(word_classes::tagged(&input::untagged(&bytes, &name)?.complete()?, &classes, &name)?.0)
+}
 
 /// Runs the command. The answer is negative if a sentence has no tree, or is too long.
 pub fn run(args: &Args, model: Model, names: &[String]) -> Result<Answer> {
@@ -34,12 +43,12 @@ pub fn run(args: &Args, model: Model, names: &[String]) -> Result<Answer> {
         args.n_best.is_none() || decoder == Decoder::Viterbi,
         "decoder mbr-arcs has no n best; use --decoder viterbi, or leave out --n-best"
     );
-    let tags = match args.tags {
-        TagColumn::Upos => Tags::Upos,
-        TagColumn::Xpos => Tags::Xpos,
-    };
     let punctuation = if args.keep_punctuation { Punctuation::Kept } else { Punctuation::Removed };
-    let (_, document) = input::dependencies(&args.corpus, tags)?;
+    let document = match args.tags {
+        None if are_classes(names) => with_classes(args)?,
+        None | Some(TagColumn::Upos) => input::dependencies(&args.corpus, Tags::Upos)?.1,
+        Some(TagColumn::Xpos) => input::dependencies(&args.corpus, Tags::Xpos)?.1,
+    };
     let mut sentences = select(&document.sentences, punctuation, usize::MAX).sentences;
     let longest = args.max_symbols.unwrap_or(LONGEST) as usize;
     let numbers: BTreeMap<&str, u32> = names.iter().map(String::as_str).zip(0..).collect();
