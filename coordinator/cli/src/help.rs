@@ -28,11 +28,11 @@ pub fn in_groups(command: Command) -> Command {
     let literal = *command.get_styles().get_literal();
     let mut list = String::new();
     for (group, names) in GROUPS {
-        write!(list, "{header}{group}:{header:#}\n").expect("a String takes all that is written to it");
+        writeln!(list, "{header}{group}:{header:#}").expect("a String takes all that is written to it");
         for name in names {
             let about = command.find_subcommand(name).and_then(Command::get_about);
             let about = about.map(ToString::to_string).unwrap_or_default();
-            write!(list, "  {literal}{name:<12}{literal:#}  {about}\n")
+            writeln!(list, "  {literal}{name:<12}{literal:#}  {about}")
                 .expect("a String takes all that is written to it");
         }
         list.push('\n');

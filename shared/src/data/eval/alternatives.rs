@@ -25,7 +25,8 @@ pub fn gold_of(gold: &Corpus, predicted: &Corpus) -> Result<(Corpus, bool), Eval
     let Err(error) = check_text(gold, predicted) else { return Ok((gold.clone(), false)) };
     let words = with_analyses(gold).map_err(|line| match line {
         Some(at) => {
-            let text = segments(gold, at).iter().map(|segment| segment.concat()).collect::<Vec<_>>().join(" ");
+            let text =
+                segments(gold, at).iter().map(|segment| segment.concat()).collect::<Vec<_>>().join(" ");
             EvalError::Analysis { gold_name: gold.source_name.clone(), gold_line: gold.lines[at], text }
         }
         None => error,
