@@ -157,9 +157,10 @@ pub fn events(layout: Layout, tags: &[u32], heads: &[u32]) -> Vec<Event> {
                 let child = tags[child - 1];
                 events.push(Event::Continue { head, side, valence });
                 let is_first = layout.is_extended() && valence == Valence::NoChild;
-                events.push(match is_first {
-                    true => Event::AttachFirst { head, side, child },
-                    false => Event::Attach { head, side, child },
+                events.push(if is_first {
+                    Event::AttachFirst { head, side, child }
+                } else {
+                    Event::Attach { head, side, child }
                 });
                 let is_later = layout.is_extended() && valence != Valence::NoChild;
                 valence = if is_later { Valence::HasChildren } else { Valence::HasChild };
