@@ -143,11 +143,10 @@ class Model:
                     yield Parse(status, brackets=tree, n_best=tuple(found) if ranks else None)
             else:
                 rows = [_rows(text) for text in batch]
-                found_heads = parser.heads([tags for _, tags in rows])
-                for (words, tags), (heads, status, found) in zip(rows, found_heads, strict=True):
-                    sentence = Dependencies(tuple(words), tuple(tags), tuple(heads))
-                    n_best = tuple((probability, replace(sentence, heads=tuple(heads))) for probability, heads in found)
-                    yield Parse(status, n_best=n_best if ranks else None, _heads=sentence)
+                for row, (heads, status, ranked) in zip(rows, parser.heads([tags for _, tags in rows]), strict=True):
+                    sentence = Dependencies(tuple(row[0]), tuple(row[1]), tuple(heads))
+                    best = tuple((probability, replace(sentence, heads=tuple(others))) for probability, others in ranked)
+                    yield Parse(status, n_best=best if ranks else None, _heads=sentence)
 
     def __repr__(self) -> str:
         return f"<grammaton.Model of {self.kind}, parameters {self.parameters_sha256[:8]}>"
