@@ -411,6 +411,7 @@ impl Inference {
         }
     }
 
+    #[doc(hidden)]
     /// The harmonic start.
     pub fn harmonic(&self) -> Harmonic {
         let [no_child, has_child] = self.harmonic_stop;
