@@ -5,6 +5,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -184,8 +185,11 @@ impl Browser {
 }
 
 impl Drop for Browser {
-    /// Asks the driver to end, which also ends the browser; killing the driver would not.
+    /// Ends the session, and with it the browser, which would outlive the driver.
     fn drop(&mut self) {
+        let session = format!("/session/{}", self.session);
+        // A test that has failed has said so.
+        let _ = catch_unwind(AssertUnwindSafe(|| self.exchange("DELETE", &session, &json!({}))));
         self.driver.signal("TERM");
         self.driver.wait();
     }
