@@ -21,6 +21,9 @@ class Keys(TypedDict, total=False):
     vowels: str | None
     """Vowels, with spaces between them, for a grammar with syllables; if empty, they are found by letters and their neighbours (Sukhotin 1962)."""
 
+    inner_vowels: bool | None
+    """Whether vowels with which hardly an utterance begins, though ten or more would if they began with any symbol, begin no word inside of one (see below)."""
+
     stress: str | None
     """Symbols that mark stress, with spaces between them, for a grammar with stress. A mark stands behind the nucleus of a stressed syllable: `bˈ` is no stressed syllable, `beˈt` is."""
 

@@ -35,7 +35,6 @@ pub fn model(
     observer: &mut dyn Observer,
 ) -> Result<ModelFile> {
     let vowels = known.vowels.trim();
-    let keys = if vowels.is_empty() { Vec::new() } else { vec![("vowels", vowels.to_owned())] };
     let names: Vec<&str> = names.iter().map(|name| name.trim()).collect();
     let begun = clock::now();
     let (mut grammars, effort, reason, simpler): (Vec<Auto>, Effort, Option<String>, Vec<Auto>) =
@@ -62,6 +61,13 @@ pub fn model(
     {
         bail!("--grammar: {} is there twice; name each grammar once", voters[at]);
     }
+    let mut keys: Vec<(&str, toml::Value)> = Vec::new();
+    if !vowels.is_empty() {
+        keys.push(("vowels", vowels.into()));
+    }
+    if grammar.has_syllables() || voters.iter().any(|voter| voter.has_syllables()) {
+        keys.push(("inner_vowels", true.into()));
+    }
     let files = Vec::new();
     let mut model = ModelFile { grammar, voters, simpler, effort, cascade: 0, reason, spent, keys, files };
     known.words.map_or(Ok(()), |path| model.know("words", "known-words.txt", path))?;
@@ -72,6 +78,7 @@ pub fn model(
 fn choose(text: &Text, known: Known<'_>, sampling: &Sampling, observer: &mut dyn Observer) -> Result<Choice> {
     let model = ModelTable {
         vowels: known.vowels.trim().to_owned(),
+        inner_vowels: true,
         words: known.words.map(Path::to_owned).unwrap_or_default(),
         ..ModelTable::default()
     };

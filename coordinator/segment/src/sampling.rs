@@ -60,7 +60,7 @@ pub struct ModelFile {
     /// Time that the choice of the model took, which is left out of the time for its sweeps.
     pub spent: Duration,
     /// Further keys of `[model]` with their values.
-    pub keys: Vec<(&'static str, String)>,
+    pub keys: Vec<(&'static str, toml::Value)>,
     /// Further files of the job: name in the folder, content, and the name that the user gave.
     pub files: Vec<(&'static str, String, String)>,
 }
@@ -72,7 +72,7 @@ impl ModelFile {
     /// A file that cannot be read.
     pub fn know(&mut self, key: &'static str, file: &'static str, path: &Path) -> Result<()> {
         let name = path.display().to_string();
-        self.keys.push((key, file.to_owned()));
+        self.keys.push((key, file.into()));
         self.files.push((file, input::text(path, &name, "list")?, name));
         Ok(())
     }
@@ -303,8 +303,7 @@ impl Sampling {
         let ModelFile { grammar, voters, keys, reason, .. } = model;
         let Effort { chains, voter_chains, sweeps } = effort;
         let reason = reason.as_ref().map(|reason| format!("# {reason}\n")).unwrap_or_default();
-        let keys: String =
-            keys.iter().map(|(key, value)| format!("{key} = {}\n", toml::Value::from(&value[..]))).collect();
+        let keys: String = keys.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
         let of_text = text.keys();
         let voters: Vec<String> = voters.iter().map(|voter| format!("\"auto:{voter}\"")).collect();
         let voters =

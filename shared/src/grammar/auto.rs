@@ -138,6 +138,8 @@ pub struct Alphabet<'a> {
     pub symbols: &'a [String],
     /// Whether each symbol is a vowel, `[n_symbols]`; [`Auto::has_syllables`] says whether it is read.
     pub vowels: &'a [bool],
+    /// Whether each symbol is a vowel that begins no word inside an utterance, `[n_symbols]`, or empty if none is known; read as `vowels` is.
+    pub inner: &'a [bool],
     /// Whether each symbol marks the stress of the vowels before it, `[n_symbols]`; [`Auto::has_stress`] says whether it is read.
     pub stress_marks: &'a [bool],
     /// Known prefixes, as indices of symbols, for grammars of morphemes.
@@ -193,14 +195,21 @@ pub fn auto(kind: Auto, of: &Alphabet<'_>) -> Result<AutoGrammar, Defect> {
         _ if kind.has_syllables() => "consonant",
         _ => "symbol",
     };
+    let is_inner = |at: usize| class(at) == "vowel" && of.inner.get(at) == Some(&true);
+    let has_inner = (0..of.symbols.len()).any(is_inner);
+    let all = |is_of: &dyn Fn(usize) -> bool| -> Vec<Vec<usize>> {
+        (0..of.symbols.len()).filter(|&at| is_of(at)).map(|at| vec![at]).collect()
+    };
     let strings = |set: &str| -> Vec<Vec<usize>> {
         match set {
+            "inner" => all(&is_inner),
+            "initial" => all(&|at| has_inner && class(at) == "vowel" && !is_inner(at)),
             "prefix" => of.prefixes.to_vec(),
             "suffix" => of.suffixes.to_vec(),
             "stem" => of.stems.to_vec(),
             "word" => of.words.to_vec(),
             "morph" => [of.prefixes, of.stems, of.suffixes].concat(),
-            _ => (0..of.symbols.len()).filter(|&at| class(at) == set).map(|at| vec![at]).collect(),
+            _ => all(&|at| class(at) == set),
         }
     };
     let holds = |option: &str| match option {
@@ -299,6 +308,36 @@ mod tests {
                 "1 CodaF --> Consonants"
             ]
         );
+    }
+
+    #[test]
+    fn no_word_but_the_first_begins_with_an_inner_vowel() {
+        let symbols: Vec<String> = ["a", "i", "t"].map(str::to_owned).to_vec();
+        let vowels = [true, true, false];
+        let text = |inner: &[bool]| {
+            let of = Alphabet { symbols: &symbols, vowels: &vowels, inner, ..Alphabet::default() };
+            syntax::print(&auto(Auto::COLLOC_SYLLABLE, &of).unwrap().grammar)
+        };
+        assert_eq!(text(&[]), text(&[false, false, true]), "only vowels are inner ones");
+        let rules = |text: &str, parent: &str| -> Vec<String> {
+            let of = format!(" {parent} -->");
+            text.lines().filter(|line| line.contains(&of)).map(str::to_owned).collect()
+        };
+        let one = text(&[false, true, false]);
+        assert_eq!(
+            rules(&one, "SyllableIF"),
+            ["1 1 SyllableIF --> OnsetI RhymeF", "1 1 SyllableIF --> RhymeIF",]
+        );
+        assert_eq!(rules(&one, "RhymeIF"), ["1 1 RhymeIF --> NucleusI", "1 1 RhymeIF --> NucleusI CodaF"]);
+        assert_eq!(
+            rules(&one, "Sentence")[1..3],
+            ["1 1 Sentence --> InnerWord", "1 1 Sentence --> InnerWord Collocs"]
+        );
+        assert_eq!(rules(&one, "InnerVowel"), ["1 1 InnerVowel --> i"]);
+        assert_eq!(rules(&one, "VowelI"), ["1 1 VowelI --> a"]);
+        assert_eq!(rules(&one, "RhymeF"), ["1 1 RhymeF --> NucleusF", "1 1 RhymeF --> Nucleus CodaF"]);
+        // Where every word begins with a consonant.
+        assert_eq!(rules(&text(&[true, true, false]), "SyllableI"), ["1 1 SyllableI --> OnsetI Rhyme"]);
     }
 
     #[test]

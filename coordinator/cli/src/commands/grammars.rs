@@ -35,6 +35,9 @@ pub struct Args {
     /// Vowels, with spaces between them; if empty, they are found in the corpus
     #[arg(long, value_name = "SYMBOLS", default_value = "")]
     vowels: String,
+    /// Let no word inside an utterance begin with a vowel that hardly an utterance begins with
+    #[arg(long)]
+    inner_vowels: bool,
     /// Symbols that mark stress, with spaces between them, for a grammar with stress
     #[arg(long, value_name = "SYMBOLS", default_value = STRESS_MARKS)]
     stress: String,
@@ -74,6 +77,7 @@ pub fn run(args: &Args) -> Result<Answer> {
     };
     let known = Known {
         vowels: args.vowels.clone(),
+        inner_vowels: args.inner_vowels,
         stress: args.stress.clone(),
         prefixes: strings(&args.prefixes)?,
         suffixes: strings(&args.suffixes)?,

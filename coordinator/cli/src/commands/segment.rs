@@ -63,7 +63,7 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
     let known = Known { vowels: &args.vowels, words: args.words.as_deref() };
     let mut model = model(&text, &args.grammar, known, &args.sampling.sampling(), &mut progress)?;
     if !args.stress.trim().is_empty() {
-        model.keys.push(("stress", args.stress.trim().to_owned()));
+        model.keys.push(("stress", args.stress.trim().into()));
     }
     args.sampling.segment(&folder, &text, &model, log)
 }

@@ -36,6 +36,9 @@ utterance without a vowel is a segment, the nonterminal `WithoutNucleus`, so tha
 International Phonetic Alphabet) are known, and other symbols are distinguished by their neighbours (Sukhotin's algorithm). Letters of transcriptions that
 use them otherwise are not believed: where vowels and consonants would alternate much less than by neighbours alone.
 
+With `model.inner_vowels`, as `grammaton segment` has it, a vowel with which at most a hundredth of the utterances begin that would if they began with
+any symbol, ten at least, is an inner one, such as the last one of German *habe*: only the first word of an utterance can begin with it (`InnerWord`).
+
 With `stress` a mark after a nucleus makes its syllable a stressed one (Börschinger & Johnson 2014), and words learn which patterns of stressed
 and unstressed syllables they have. The marks are those of `model.stress`.
 

@@ -74,6 +74,9 @@ table! {
     /// Vowels, with spaces between them, for a grammar with syllables; if empty, they are found by letters and their neighbours (Sukhotin 1962).
     vowels: String = String::new(), Rules::read_by(SENTENCES).with(SYLLABLES);
 
+    /// Whether vowels with which hardly an utterance begins, though ten or more would if they began with any symbol, begin no word inside of one (see below).
+    inner_vowels: bool = false, Rules::read_by(SENTENCES).with(SYLLABLES);
+
     /// Symbols that mark stress, with spaces between them, for a grammar with stress. A mark stands behind the nucleus of a stressed syllable:
     /// `bˈ` is no stressed syllable, `beˈt` is.
     stress: String = STRESS_MARKS.to_owned(), Rules::read_by(SENTENCES).with(STRESS);

@@ -20,6 +20,8 @@ use crate::job::{Job, ModelTable};
 pub struct Known {
     /// Vowels, with spaces between them; if empty, they are found.
     pub vowels: String,
+    /// Whether vowels that begin hardly an utterance begin no word inside of one.
+    pub inner_vowels: bool,
     /// Symbols that mark stress, with spaces between them.
     pub stress: String,
     /// Prefixes; `None`: none are known.
@@ -46,13 +48,14 @@ pub struct Strings {
 impl Known {
     /// What a job knows; strings are read from its files, or were found by its first run.
     pub fn of(job: &Job) -> Result<Known> {
-        let ModelTable { vowels, stress, prefixes, suffixes, stems, words, .. } = &job.model;
+        let ModelTable { vowels, inner_vowels, stress, prefixes, suffixes, stems, words, .. } = &job.model;
         let known = |path: &Path, found: &[String]| match found {
             [] => Strings::read(path),
             _ => Ok(Some(Strings { source: "the first run".to_owned(), lines: found.to_vec() })),
         };
         Ok(Known {
             vowels: vowels.clone(),
+            inner_vowels: *inner_vowels,
             stress: stress.clone(),
             prefixes: known(prefixes, &job.found.prefixes)?,
             suffixes: known(suffixes, &job.found.suffixes)?,
@@ -154,15 +157,20 @@ pub fn auto_grammar(
             ));
         }
     }
-    let vowels = if !kind.has_syllables() {
-        Vec::new()
-    } else if known.vowels.trim().is_empty() {
-        let found = found(source, &stress_marks)?;
-        notices.push(notice(symbols, &found));
-        found
-    } else {
-        given(symbols, &known.vowels)?
-    };
+    let (mut vowels, mut inner) = (Vec::new(), Vec::new());
+    if kind.has_syllables() {
+        let sentences = sentences(source, &stress_marks)?;
+        if known.vowels.trim().is_empty() {
+            vowels = sentences.vowels(symbols);
+            notices.push(vowels_notice(symbols, &vowels));
+        } else {
+            vowels = given(symbols, &known.vowels)?;
+        }
+        if known.inner_vowels {
+            inner = sentences.inner(&vowels);
+            notices.extend(inner_notice(symbols, &inner));
+        }
+    }
     let mut strings = |known: &Option<Strings>, names: [&str; 2], is_read: bool| {
         let known = known.as_ref().filter(|_| is_read);
         known.map_or(Ok(Vec::new()), |known| known.in_symbols(source, names, notices))
@@ -175,6 +183,7 @@ pub fn auto_grammar(
     let of = Alphabet {
         symbols,
         vowels: &vowels,
+        inner: &inner,
         stress_marks: &stress_marks,
         prefixes: &prefixes?,
         suffixes: &suffixes?,
@@ -185,8 +194,8 @@ pub fn auto_grammar(
     auto(kind, &of).context("cannot make a grammar for the corpus")
 }
 
-/// Whether each symbol is a vowel, as found in the corpus without its `stress_marks`.
-fn found(source: &Source, stress_marks: &[bool]) -> Result<Vec<bool>> {
+/// The distinct sentences of the corpus, without their `stress_marks`.
+fn sentences(source: &Source, stress_marks: &[bool]) -> Result<Sentences> {
     let is_mark = |symbol: &u32| stress_marks.get(*symbol as usize) == Some(&true);
     let mut sentences = Sentences::default();
     source.blocks(|mut block| {
@@ -196,7 +205,7 @@ fn found(source: &Source, stress_marks: &[bool]) -> Result<Vec<bool>> {
         sentences.add(&block.sentences);
         Ok(())
     })?;
-    Ok(sentences.vowels(&source.end.symbols))
+    Ok(sentences)
 }
 
 /// Whether a symbol is among `symbols`, with spaces between them.
@@ -216,19 +225,31 @@ fn given(symbols: &[String], vowels: &str) -> Result<Vec<bool>> {
 }
 
 /// Names the found vowels.
-fn notice(symbols: &[String], found: &[bool]) -> String {
-    let vowels: Vec<&str> =
-        symbols.iter().zip(found).filter(|(_, is_vowel)| **is_vowel).map(|(symbol, _)| &symbol[..]).collect();
-    if vowels.is_empty() {
-        return "no vowels were found: every syllable is a sequence of symbols; model.vowels can name them"
-            .to_owned();
+fn vowels_notice(symbols: &[String], found: &[bool]) -> String {
+    match names(symbols, found) {
+        None => "no vowels were found: every syllable is a sequence of symbols; model.vowels can name them"
+            .to_owned(),
+        Some(names) => format!("vowels found in the corpus: {names}; model.vowels can name others"),
     }
-    let more = if vowels.len() > NAMED { ", …" } else { "" };
-    let shown = vowels[..vowels.len().min(NAMED)].join(" ");
-    format!("vowels found in the corpus: {shown}{more}; model.vowels can name others")
 }
 
-/// Vowels that a notice names.
+/// Names the vowels that begin no word, if there are any.
+fn inner_notice(symbols: &[String], inner: &[bool]) -> Option<String> {
+    let names = names(symbols, inner)?;
+    Some(format!(
+        "no word inside an utterance begins with {names}, as hardly an utterance does; model.inner_vowels = false lets them"
+    ))
+}
+
+/// The symbols of a class with spaces between them; `None` if there are none.
+fn names(symbols: &[String], is_of: &[bool]) -> Option<String> {
+    let of: Vec<&str> =
+        symbols.iter().zip(is_of).filter(|(_, is_of)| **is_of).map(|(symbol, _)| &symbol[..]).collect();
+    let more = if of.len() > NAMED { ", …" } else { "" };
+    (!of.is_empty()).then(|| of[..of.len().min(NAMED)].join(" ") + more)
+}
+
+/// Symbols that a notice names.
 const NAMED: usize = 60;
 
 /// Hyphen-minus, hyphen, non-breaking hyphen, en dash, and the signs that stand for one in lists of affixes.

@@ -123,6 +123,7 @@ fn probe(
             (&["model.voters=[\"auto:colloc\"]", "inference.max_rounds=2"], &["2", "3", "4", "6"])
         }
         "model.vowels" => (&["model.grammar=auto:colloc-syllable"], &["\"a b\"", "\"c\""]),
+        "model.inner_vowels" => (&["model.grammar=auto:colloc-syllable", "model.vowels=a b"], &["true"]),
         "model.stress" => (&["model.grammar=auto:colloc-syllable-stress"], &["\"a\"", "\"b c\""]),
         "model.words" => (&["model.grammar=auto:unigram"], &["\"affixes.txt\""]),
         "model.prefixes" | "model.suffixes" | "model.stems" => {
