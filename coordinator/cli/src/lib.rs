@@ -177,6 +177,12 @@ fn answer(args: Vec<OsString>) -> ExitCode {
         (_, Form::Json) => "info",
         (_, Form::Text) => "warn",
     };
+    // A worker listens by itself.
+    let is_worker = matches!(cli.command, Command::Worker(_));
+    if let Err(error) = if is_worker { Ok(()) } else { signals::end_first_process() } {
+        complain(&format!("{error:#}"));
+        return ExitCode::from(BAD);
+    }
     let log = match log::start(cli.log, usual) {
         Ok(log) => log,
         Err(error) => {

@@ -1,15 +1,17 @@
 //! Signals to stop this process: Ctrl-C and SIGTERM.
 //!
 //! [`Signals`] waits for them. [`Stopper`] stops a training run: the first signal stops it cleanly, the second one ends the
-//! process at once.
+//! process at once. [`end_first_process`] is for all other commands in a container.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use basics::streams::tell;
 use fleet::Handle;
 use parking_lot::{Mutex, MutexGuard};
+use tokio::runtime::{Builder, Runtime};
 use tracing::info;
 
 /// A signal to stop this process.
@@ -38,6 +40,9 @@ impl Signal {
     }
 }
 
+/// Whether a command has listened for signals, so that it answers them.
+static ANSWERED: AtomicBool = AtomicBool::new(false);
+
 /// The signals of this process, from the moment of listening.
 pub struct Signals {
     interrupt: tokio::signal::unix::Signal,
@@ -51,11 +56,14 @@ impl Signals {
     pub fn listen() -> Result<Signals> {
         use tokio::signal::unix::{SignalKind, signal};
         let of = |kind| signal(kind).context("cannot listen for signals");
-        Ok(Signals {
+        let signals = Signals {
             interrupt: of(SignalKind::interrupt())?,
             terminate: of(SignalKind::terminate())?,
             _file_size: of(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?,
-        })
+        };
+        // Not before: a signal in between would be lost.
+        ANSWERED.store(true, Ordering::SeqCst);
+        Ok(signals)
     }
 
     /// Waits for the next signal.
@@ -65,6 +73,39 @@ impl Signals {
             _ = self.terminate.recv() => Signal::Terminate,
         }
     }
+}
+
+/// Makes signals end the first process of a container, which ignores signals that it does not handle. They do so until a command
+/// listens with [`Signals`]; other processes are ended by the system.
+pub fn end_first_process() -> Result<()> {
+    if std::process::id() != 1 {
+        return Ok(());
+    }
+    let (runtime, mut signals) = listen_alone()?;
+    ANSWERED.store(false, Ordering::SeqCst);
+    let end = async move {
+        loop {
+            let signal = signals.next().await;
+            if !ANSWERED.load(Ordering::SeqCst) {
+                std::process::exit(signal.exit_code().into());
+            }
+        }
+    };
+    on_a_thread(runtime, end)
+}
+
+/// The signals, and a runtime that is for them alone.
+fn listen_alone() -> Result<(Runtime, Signals)> {
+    let runtime = Builder::new_current_thread().enable_all().build().context("cannot listen for signals")?;
+    let signals = runtime.block_on(async { Signals::listen() })?;
+    Ok((runtime, signals))
+}
+
+/// Runs `future` on a thread of its own.
+fn on_a_thread(runtime: Runtime, future: impl Future<Output = ()> + Send + 'static) -> Result<()> {
+    let thread = std::thread::Builder::new().name("signals".into());
+    thread.spawn(move || runtime.block_on(future)).context("cannot listen for signals")?;
+    Ok(())
 }
 
 /// Stops a training run when a signal arrives. Clones share their state.
@@ -103,9 +144,7 @@ impl Stopper {
     /// Listens for signals on a separate thread. Until [`Stopper::train_on`], a signal ends the process with the line `farewell`.
     pub fn start(farewell: String) -> Result<Stopper> {
         let stopper = Stopper(Arc::new(Mutex::new(Phase::Reading { farewell })));
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.context("cannot listen for signals")?;
-        let mut signals = runtime.block_on(async { Signals::listen() })?;
+        let (runtime, mut signals) = listen_alone()?;
         let heard = stopper.clone();
         let listen = async move {
             loop {
@@ -124,8 +163,7 @@ impl Stopper {
                 let _ = tokio::time::timeout(SAME, repeats).await;
             }
         };
-        let thread = std::thread::Builder::new().name("signals".into());
-        thread.spawn(move || runtime.block_on(listen)).context("cannot listen for signals")?;
+        on_a_thread(runtime, listen)?;
         Ok(stopper)
     }
 

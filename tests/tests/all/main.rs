@@ -15,6 +15,7 @@ mod train;
 mod treebank;
 
 mod deaths;
+mod first_process;
 mod fleet;
 mod object_store;
 mod order;
