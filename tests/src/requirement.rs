@@ -17,7 +17,7 @@ const NAMES: [&str; 17] = [
     "corpora",
     "docker",
     "helm",
-    "kubernetes",
+    "lint",
     "mdbook",
     "musl",
     "namespaces",

@@ -36,6 +36,15 @@ capabilities:
   drop: [ALL]
 {{- end }}
 
+{{/* Evictions and lost nodes are not failures of the pod, and are not counted. */}}
+{{- define "grammaton.evictions" -}}
+rules:
+  - action: Ignore
+    onPodConditions:
+      - type: DisruptionTarget
+        status: "True"
+{{- end }}
+
 {{- define "grammaton.claim" -}}
 {{ .Values.store.existingClaim | default (printf "%s-results" .Release.Name) }}
 {{- end }}

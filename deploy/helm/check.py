@@ -1,6 +1,6 @@
-"""Whether the parts of a rendered kustomization fit together: what schemas cannot see.
+"""Whether the parts of a rendered chart fit together: what schemas cannot see.
 
-In: the YAML on standard input; as arguments the folder of the repository, and optionally the folder of the programs.
+In: the YAML on standard input; as arguments the folder of the repository, the file of the chart's notes, and optionally the folder of the program.
 Out: a line for each thing that does not fit, and exit code 1 if there is one. To show that each rule bites, every line
 of SPOILED is tried as well: with it the same YAML must be refused.
 """
@@ -35,7 +35,7 @@ SPOILED = [
 ]
 
 
-def problems(documents, root, programs):
+def problems(documents, root, notes, programs):
     """Everything that does not fit, as sentences."""
     found = []
 
@@ -69,11 +69,10 @@ def problems(documents, root, programs):
     by_role = {w["metadata"]["labels"]["app.kubernetes.io/component"]: w for w in workloads}
     check(by_role.keys() == {"coordinator", "worker"}, f"expected a coordinator and workers, found {[*by_role]}")
     coordinator, worker = by_role["coordinator"], by_role["worker"]
-    commands = "".join(file.read_text() for file in sorted((root / "deploy/k8s").glob("*/kustomization.yaml")))
-    configs = re.findall(r"kubectl create configmap (\S+)", commands)
+    configs = re.findall(r"kubectl create configmap (\S+)", notes)
     secrets = {
         secret: re.findall(r"--from-(?:literal=|file=\S*/)([\w.]+)", keys)
-        for secret, keys in re.findall(r"kubectl create secret generic (\S+)(.*)", commands)
+        for secret, keys in re.findall(r"kubectl create secret generic (\S+)(.*)", notes)
     }
     user = int(re.search(r"^USER (\d+)", (root / "deploy/docker/Dockerfile").read_text(), re.M)[1])
 
@@ -126,7 +125,7 @@ def problems(documents, root, programs):
             check(asked == wanted, f"{here}: a probe asks port {asked}, expected {wanted}")
         if programs:
             command = [arg for arg in main["args"] if not re.match("[-/]", arg)]
-            known = subprocess.run([programs / command[0], *command[1:], "--help"], check=True, capture_output=True, text=True)
+            known = subprocess.run([programs / "grammaton", *command, "--help"], check=True, capture_output=True, text=True)
             for flag in (arg.partition("=")[0] for arg in main["args"] if arg.startswith("--")):
                 check(re.search(rf"{flag}\b", known.stdout), f"{here}: {' '.join(command)} has no {flag}")
 
@@ -174,12 +173,13 @@ def problems(documents, root, programs):
 
 def main():
     root = Path(sys.argv[1])
-    programs = Path(sys.argv[2]) if len(sys.argv) > 2 else None
+    notes = Path(sys.argv[2]).read_text()
+    programs = Path(sys.argv[3]) if len(sys.argv) > 3 else None
     text = sys.stdin.read()
-    found = problems(list(yaml.safe_load_all(text)), root, programs)
+    found = problems(list(yaml.safe_load_all(text)), root, notes, programs)
     for old, new in SPOILED:
         spoiled = re.sub(old, new, text)
-        if spoiled == text or not problems(list(yaml.safe_load_all(spoiled)), root, None):
+        if spoiled == text or not problems(list(yaml.safe_load_all(spoiled)), root, notes, None):
             found.append(f"nothing is found wrong after {old!r} became {new!r}")
     print("\n".join(found) or f"the parts fit together, and {len(SPOILED)} spoiled variants were refused")
     sys.exit(bool(found))
