@@ -83,5 +83,5 @@ until=$(openssl x509 -in "$dir/ca.pem" -noout -enddate)
 cat <<TEXT
 $dir: ca, coordinator (for $*) and worker, each .pem and .key; valid for $days days, until ${until#notAfter=}
   grammaton train JOB.toml --listen ADDR --cert $dir/coordinator.pem --key $dir/coordinator.key --ca $dir/ca.pem
-  grammaton-worker --coordinator https://$1:PORT --ca $dir/ca.pem --cert $dir/worker.pem --key $dir/worker.key
+  grammaton worker --coordinator https://$1:PORT --ca $dir/ca.pem --cert $dir/worker.pem --key $dir/worker.key
 TEXT

@@ -16,7 +16,7 @@ skip() { missing "$requirement" "$*"; exit 77; }
 find_programs() {
   bin=${GRAMMATON_BIN:-}
   if [ -z "$bin" ]; then
-    cargo build --quiet --release --locked --manifest-path "$root/Cargo.toml" -p grammaton-cli -p grammaton-worker
+    cargo build --quiet --release --locked --manifest-path "$root/Cargo.toml" -p grammaton-cli
     bin=${CARGO_TARGET_DIR:-$root/target}/release
   fi
   bin=$(cd "$bin" && pwd)

@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
 # Launches compose.yaml on a real Docker engine with faults: a worker is killed, two are added, the
 # coordinator is killed and restarts by itself. Then service.yaml: a job is submitted, and the service killed in the middle of it. The
-# results must equal a plain run's, bit for bit.
+# results must equal a plain run's, bit for bit. The image is that of `Dockerfile`, without network. If `docker compose` and `docker-compose` are there, the first
+# part uses the one, the second part the other.
 #
 #   deploy/docker/test.sh        as root. Exit code 77: skipped, with the reason.
 #
-# GRAMMATON_BIN: folder of programs to put into the image instead of compiling them again; RUST_IMAGE, DEBIAN_IMAGE:
-# base images for the Dockerfile. Unless they are given, the toolchain's is a stand-in that hands those programs over,
-# and Debian's is made by debootstrap where it cannot be pulled. ROUNDS: rounds of the first job (1000); faults have to come before its end,
-# so optimised programs need more.
+# GRAMMATON_BIN: folder of the program to put into the image instead of compiling it. ROUNDS: rounds of the first job (1000); faults have to come before
+# its end, so optimised programs need more.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -18,34 +17,33 @@ source "$root/deploy/trial.sh"
 
 [ "$(id -u)" = 0 ] || skip "killing a container's process from outside needs root"
 docker info >/dev/null 2>&1 || skip "no Docker engine answers"
-if docker compose version >/dev/null 2>&1; then compose=(docker compose); else compose=(docker-compose); fi
-"${compose[@]}" version >/dev/null 2>&1 || skip "neither docker compose nor docker-compose is installed"
-# Newer clients need a plug-in for BuildKit, which Debian's package includes.
-builder=
-for client in docker /usr/bin/docker; do
-  if probe=$(printf 'FROM scratch\nLABEL probe=1\n' | DOCKER_BUILDKIT=1 "$client" build --quiet - 2>/dev/null); then
-    builder=$client
-    docker image rm "$probe" >/dev/null
-    break
-  fi
+clients=()
+for client in 'docker compose' docker-compose; do
+  $client version >/dev/null 2>&1 && clients+=("$client")
 done
-[ -n "$builder" ] || skip "this Docker client has no BuildKit"
+[ ${#clients[@]} -gt 0 ] || skip "neither docker compose nor docker-compose is installed"
 find_programs
 
 scratch=$(mktemp -d)
 chmod 755 "$scratch"
 project=grammaton-test-$$
-# METRICS: any free port.
-export IMAGE=$project JOB=$scratch/job TOKEN=$scratch/secrets/token MIN_WORKERS=2 METRICS=127.0.0.1:
-compose+=(-p "$project" -f "$here/compose.yaml")
-made=("$project")
+# METRICS, LISTEN, PAGE: any free port.
+export IMAGE=$project JOB=$scratch/job TOKEN=$scratch/secrets/token MIN_WORKERS=2 METRICS=127.0.0.1: LISTEN=127.0.0.1: PAGE=127.0.0.1:
+# Sets `compose` to the client $1 with the file $2.
+use() {
+  local client
+  read -ra client <<<"$1"
+  compose=("${client[@]}" -p "$project" -f "$here/$2")
+  say "$2 by $1 $("${client[@]}" version --short)"
+}
 plain=
 clean_up() {
   kill "$plain" 2>/dev/null || true
   "${compose[@]}" down --volumes --timeout 5 >/dev/null 2>&1 || true
-  docker image rm --force "${made[@]}" >/dev/null 2>&1 || true
+  docker image rm --force "$project" >/dev/null 2>&1 || true
   rm -rf "$scratch"
 }
+use "${clients[0]}" compose.yaml
 trap clean_up EXIT
 
 make_job "$JOB"
@@ -54,40 +52,17 @@ head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$TOKEN"
 say "training plainly meanwhile, for comparison"
 train_plainly "$JOB" "$scratch/plain"
 
-if [ -z "${DEBIAN_IMAGE:-}" ]; then
-  DEBIAN_IMAGE=debian:bookworm-slim
-  if ! timeout 120 docker pull --quiet "$DEBIAN_IMAGE" >/dev/null 2>&1; then
-    command -v debootstrap >/dev/null || skip "debian:bookworm-slim cannot be pulled, and there is no debootstrap to make it"
-    say "debian:bookworm-slim cannot be pulled: making one with debootstrap"
-    debootstrap --variant=minbase --include=ca-certificates bookworm "$scratch/debian" >"$scratch/debootstrap.log" 2>&1 ||
-      skip "debootstrap: $(tail -1 "$scratch/debootstrap.log")"
-    DEBIAN_IMAGE=$project-debian
-    made+=("$DEBIAN_IMAGE")
-    tar -C "$scratch/debian" -c . | docker import - "$DEBIAN_IMAGE" >/dev/null
-    rm -rf "$scratch/debian"
-  fi
-fi
-if [ -z "${RUST_IMAGE:-}" ]; then
-  RUST_IMAGE=$project-toolchain
-  made+=("$RUST_IMAGE")
-  install -d "$scratch/toolchain"
-  for program in grammaton grammaton-worker; do strip -o "$scratch/toolchain/$program" "$bin/$program"; done
-  cat >"$scratch/toolchain/Dockerfile" <<TOOLCHAIN
-FROM $DEBIAN_IMAGE
-COPY grammaton grammaton-worker /programs/
-RUN printf '#!/bin/sh\ninstall -D -t target/release /programs/*\n' >/usr/local/bin/cargo && chmod 755 /usr/local/bin/cargo
-TOOLCHAIN
-  DOCKER_BUILDKIT=1 "$builder" build --quiet -t "$RUST_IMAGE" "$scratch/toolchain" >/dev/null
-fi
-# If containers cannot reach other machines, uses the network of this machine.
-docker run --rm --network host "$DEBIAN_IMAGE" apt-get update >/dev/null 2>&1 || skip "containers cannot reach Debian's packages"
-say "building the image"
-DOCKER_BUILDKIT=1 "$builder" build --quiet --network host -t "$IMAGE" -f "$here/Dockerfile" \
-  --build-arg "RUST_IMAGE=$RUST_IMAGE" --build-arg "DEBIAN_IMAGE=$DEBIAN_IMAGE" "$root" >/dev/null
-say "$(docker run --rm --read-only --cap-drop ALL "$IMAGE" grammaton --version), $(
-  docker image inspect -f '{{.Size}}' "$IMAGE" | numfmt --to=si)B, as user $(docker run --rm "$IMAGE" id -u)"
+diff <(sed -n '/^USER/,$p' "$here/Dockerfile") <(sed -n '/^USER/,$p' "$here/Dockerfile.source") || fail "the two files make different images"
+begun=$SECONDS
+"$here/build.sh" "$bin/grammaton" >"$scratch/build.log" 2>&1 || fail "build.sh: $(tail -3 "$scratch/build.log")"
+bytes=$(docker image inspect -f '{{.Size}}' "$IMAGE")
+ldd "$bin/grammaton" >/dev/null 2>&1 || [ "$bytes" -le 30000000 ] || fail "the image has $bytes bytes, more than 30 MB"
+say "$(docker run --rm --network none --read-only --cap-drop ALL "$IMAGE" --version), $bytes bytes, as user $(
+  docker image inspect -f '{{.Config.User}}' "$IMAGE"), made in $((SECONDS - begun)) s"
+! docker run --rm --entrypoint /bin/sh "$IMAGE" -c true 2>/dev/null || fail "the image has a shell"
+docker run --rm --network none --cap-drop ALL "$IMAGE" demo >"$scratch/demo" 2>&1 || fail "demo: $(tail -1 "$scratch/demo")"
 
-container() { "${compose[@]}" ps -q coordinator; }
+container() { "${compose[@]}" ps -a -q coordinator; }
 # Number of rounds in the metrics; 0 before there are any.
 round() { { docker cp "$(container):/results/metrics.jsonl" - | tar -xO; } 2>/dev/null | wc -l || true; }
 reached() { [ "$(round)" -ge "$1" ]; }
@@ -100,7 +75,7 @@ say "starting a coordinator and 2 workers"
 within 240 reached 50 || fail "no 50 rounds within 240 s: $(docker logs "$(container)" 2>&1 | tail -5)"
 
 # Reads all of the input: closing a pipe after the first line would sometimes fail the test.
-mapfile -t workers < <("${compose[@]}" ps -q worker)
+mapfile -t workers < <("${compose[@]}" ps -a -q worker)
 victim=${workers[0]}
 say "round $(round): killing a worker"
 kill_container "$victim"
@@ -126,7 +101,7 @@ say "back, and resumed after round $(going_on)"
 
 [ "$(timeout 300 docker wait "$(container)")" = 0 ] ||
   fail "coordinator: $(docker logs "$(container)" 2>&1 | tail -5)"
-for worker in $("${compose[@]}" ps -q worker); do
+for worker in $("${compose[@]}" ps -a -q worker); do
   [ "$(timeout 60 docker wait "$worker")" = 0 ] || fail "worker: $(docker logs "$worker" 2>&1 | tail -5)"
 done
 say "coordinator and 4 workers have left with exit code 0"
@@ -138,26 +113,24 @@ rounds=$((rounds * 3 / 10))
 job=$scratch/short
 make_job "$job"
 train_plainly "$job" "$scratch/plain-short"
-# LISTEN, PAGE: any free port.
-export LISTEN=127.0.0.1: PAGE=127.0.0.1:
-compose[-1]=$here/service.yaml
+use "${clients[-1]}" service.yaml
 say "starting a service and 2 workers"
 "${compose[@]}" up -d --no-build --scale worker=2 >/dev/null 2>"$scratch/up.log" || fail "up: $(tail -3 "$scratch/up.log")"
-container() { "${compose[@]}" ps -q service; }
+container() { "${compose[@]}" ps -a -q service; }
 # The port changes when the container restarts.
 service() { "$bin/grammaton" "$@" --coordinator "http://$(docker port "$(container)" 7600/tcp)" --token-file "$TOKEN"; }
 answers() { service jobs >/dev/null 2>&1; }
 within 60 answers || fail "the service does not answer: $(docker logs "$(container)" 2>&1 | tail -5)"
 id=$(service submit "$job/job.toml") || fail "submit: $(docker logs "$(container)" 2>&1 | tail -5)"
-told() { service logs "$id" >"$scratch/told" 2>/dev/null && [ "$(grep -c '^round ' "$scratch/told")" -ge "$1" ]; }
-within 240 told 50 || fail "no 50 rounds within 240 s: $(docker logs "$(container)" 2>&1 | tail -5)"
-say "job $id, round $(grep -c '^round ' "$scratch/told"): killing the service"
+logged() { service logs "$id" >"$scratch/log" 2>/dev/null && [ "$(grep -c '^round ' "$scratch/log")" -ge "$1" ]; }
+within 240 logged 50 || fail "no 50 rounds within 240 s: $(docker logs "$(container)" 2>&1 | tail -5)"
+say "job $id, round $(grep -c '^round ' "$scratch/log"): killing the service"
 kill_container "$(container)"
 within 60 restarted "$(container)" || fail "the service did not come back"
-over() { told 0 && grep -qE '^(done|failed):' "$scratch/told"; }
-within 400 over || fail "the job did not end: $(tail -3 "$scratch/told")"
-resumed=$(grep '^resumed after round' "$scratch/told") || fail "the job was not resumed: $(tail -3 "$scratch/told")"
-say "$resumed; $(tail -1 "$scratch/told")"
+over() { logged 0 && grep -qE '^(done|failed):' "$scratch/log"; }
+within 400 over || fail "the job did not end: $(tail -3 "$scratch/log")"
+resumed=$(grep '^resumed after round' "$scratch/log") || fail "the job was not resumed: $(tail -3 "$scratch/log")"
+say "$resumed; $(tail -1 "$scratch/log")"
 service fetch "$id" --out "$scratch/fetched" >/dev/null || fail "fetch"
 same_result "$scratch/plain-short" "$scratch/fetched" 1
 say "passed"
