@@ -22,21 +22,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         code = code.type_attribute(format!("grammaton.v1.{message}"), "#[derive(serde::Serialize)]");
     }
     code.compile_fds(files)?;
-    println!("cargo::rustc-env=GRAMMATON_BUILD={}", build()?);
+    describe()?;
     Ok(())
 }
 
-/// The version, the commit of a release build if it is known, and the target.
+/// Passes on the version, the commit of a release build if it is known, and the target.
 ///
 /// The commit is the variable `GRAMMATON_COMMIT`, or else asked of git. A debug build has none, so that a commit recompiles nothing.
-fn build() -> Result<String, std::env::VarError> {
+fn describe() -> Result<(), std::env::VarError> {
     println!("cargo::rerun-if-env-changed=GRAMMATON_COMMIT");
     let (version, target) = (std::env::var("CARGO_PKG_VERSION")?, std::env::var("TARGET")?);
-    let commit = std::env::var("GRAMMATON_COMMIT").ok().or_else(commit);
-    Ok(match commit.filter(|commit| !commit.is_empty()) {
-        Some(commit) => format!("{version} (commit {commit}, {target})"),
-        None => format!("{version} ({target})"),
-    })
+    let commit = std::env::var("GRAMMATON_COMMIT").ok().or_else(commit).unwrap_or_default();
+    let named = if commit.is_empty() { String::new() } else { format!("commit {commit}, ") };
+    println!("cargo::rustc-env=GRAMMATON_BUILD={version} ({named}{target})");
+    println!("cargo::rustc-env=GRAMMATON_BUILT_COMMIT={commit}");
+    Ok(())
 }
 
 fn commit() -> Option<String> {

@@ -40,6 +40,9 @@ pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descrip
 /// The version with the commit of a release build and the target, for `--version`.
 pub const BUILD: &str = env!("GRAMMATON_BUILD");
 
+/// The commit of a release build; empty if it is unknown.
+pub const COMMIT: &str = env!("GRAMMATON_BUILT_COMMIT");
+
 /// Version of the protocol, sent in every hello; peers of another version are refused.
 pub const VERSION: u32 = 11;
 

@@ -11,7 +11,7 @@ Three lines find the words of a text::
 
 from typing import TYPE_CHECKING, Any
 
-from ._lib import GrammarError, Stopped, __version__
+from ._lib import GrammarError, Stopped, __commit__, __version__
 from .comparison import Comparison, compare
 from .model import Model, Parse
 from .result import Result, suggest
@@ -35,6 +35,7 @@ __all__ = [
     "Run",
     "Stopped",
     "Tree",
+    "__commit__",
     "__version__",
     "compare",
     "dependencies",

@@ -13,6 +13,7 @@ __all__ = [
     "Run",
     "Stopped",
     "Watch",
+    "__commit__",
     "__version__",
     "arcs_svg",
     "compare",
@@ -29,6 +30,7 @@ __all__ = [
 ]
 
 __version__: str
+__commit__: str | None
 
 class GrammarError(ValueError):
     """A grammar that cannot be read; `line` and `column` count from 1."""

@@ -31,7 +31,7 @@ from .result import Result
 
 
 class Launcher(Protocol):
-    """Starts and stops workers. A worker is one process `grammaton-worker`."""
+    """Starts and stops workers. A worker is one process `grammaton worker`."""
 
     #: Address of this machine on which workers reach the coordinator.
     host: str
@@ -336,7 +336,7 @@ def worker_command(url: str, threads: int | None) -> list[str]:
     """The command of a worker."""
     # The token proves both sides; the network is that of the cluster, so the connection is not encrypted.
     # One whose task was killed computes on, and ends soon after the coordinator.
-    command = [program("grammaton-worker"), "--coordinator", url, "--insecure", "--give-up-after", "30"]
+    command = [program("grammaton"), "worker", "--coordinator", url, "--insecure", "--give-up-after", "30"]
     return command if threads is None else [*command, "--threads", str(threads)]
 
 

@@ -49,6 +49,7 @@ mod _lib {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        module.add("__version__", env!("CARGO_PKG_VERSION"))
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        module.add("__commit__", (!proto::COMMIT.is_empty()).then_some(proto::COMMIT))
     }
 }

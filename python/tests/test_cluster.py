@@ -26,7 +26,7 @@ JOB: dict[str, Any] = {"grammar": "auto:colloc", "method": "vb", "max_rounds": 4
 def programs() -> Iterator[None]:
     """The programs that the launchers look for."""
     before = os.environ["PATH"]
-    os.environ["PATH"] = os.path.dirname(program("grammaton-worker")) + os.pathsep + before
+    os.environ["PATH"] = os.path.dirname(program("grammaton")) + os.pathsep + before
     yield
     os.environ["PATH"] = before
 
@@ -225,7 +225,7 @@ def test_slurm(corpus: Path, alone: str, tmp_path: Path, monkeypatch: pytest.Mon
         assert second != first and cluster.launcher.is_alive(second)
     calls = (tmp_path / "calls").read_text()
     assert "--partition=short" in calls and "--cpus-per-task=1" in calls
-    assert calls.count("grammaton-worker --coordinator http://127.0.0.1:") == 4
+    assert calls.count("grammaton worker --coordinator http://127.0.0.1:") == 4
 
 
 def test_dask(corpus: Path, alone: str) -> None:

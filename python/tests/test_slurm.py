@@ -59,7 +59,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         if "slurm" in os.environ.get("GRAMMATON_REQUIRE", "").split(","):
             pytest.fail(reason)
         pytest.skip(reason)
-    monkeypatch.setenv("PATH", f"{Path(program('grammaton-worker')).parent}:{os.environ['PATH']}:/usr/sbin:/sbin")
+    monkeypatch.setenv("PATH", f"{Path(program('grammaton')).parent}:{os.environ['PATH']}:/usr/sbin:/sbin")
     monkeypatch.setenv("SLURM_CONF", str(tmp_path / "slurm.conf"))
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(N_NODES + 1)]
     ports = [found.getsockname()[1] for found in sockets]
@@ -105,7 +105,7 @@ def pid_of(job: str) -> int:
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             environment = (process / "environ").read_bytes().split(b"\0")
-            if f"SLURM_JOB_ID={job}".encode() in environment and b"grammaton-worker" in (process / "cmdline").read_bytes().split(b"\0")[0]:
+            if f"SLURM_JOB_ID={job}".encode() in environment and (process / "cmdline").read_bytes().split(b"\0")[1:2] == [b"worker"]:
                 return int(process.name)
     raise AssertionError(f"batch job {job} has no worker here")
 
