@@ -51,6 +51,12 @@ fn words_as_trees(with_suffixes: bool) -> String {
     WORDS.lines().map(line).collect()
 }
 
+/// One of 64 lines, none of which begins with `b`.
+fn begun_without_b(at: usize) -> String {
+    let end: String = (1..6).map(|bit| ["b", "ac"][at >> bit & 1]).collect();
+    format!("{}{end}\n", ["a", "c"][at & 1])
+}
+
 /// A folder with a corpus for every model.
 pub fn folder() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
@@ -60,6 +66,7 @@ pub fn folder() -> tempfile::TempDir {
     write("marked.txt", &WORDS.replace('\n', "e\u{301}\n"));
     write("counted.txt", &WORDS.replace('\n', "\t3\n").replacen('3', "40", 2));
     write("stopped.txt", &WORDS.replace('\n', ".\n"));
+    write("inner.txt", &(0..64).map(begun_without_b).collect::<String>());
     write("rules.gr", RULES);
     write("tags.tsv", TAGS);
     write("trees.mrg", TREES);
@@ -123,7 +130,9 @@ fn probe(
             (&["model.voters=[\"auto:colloc\"]", "inference.max_rounds=2"], &["2", "3", "4", "6"])
         }
         "model.vowels" => (&["model.grammar=auto:colloc-syllable"], &["\"a b\"", "\"c\""]),
-        "model.inner_vowels" => (&["model.grammar=auto:colloc-syllable", "model.vowels=a b"], &["true"]),
+        "model.inner_vowels" => {
+            (&["model.grammar=auto:colloc-syllable", "model.vowels=a b", "corpus.path=inner.txt"], &["true"])
+        }
         "model.stress" => (&["model.grammar=auto:colloc-syllable-stress"], &["\"a\"", "\"b c\""]),
         "model.words" => (&["model.grammar=auto:unigram"], &["\"affixes.txt\""]),
         "model.prefixes" | "model.suffixes" | "model.stems" => {
