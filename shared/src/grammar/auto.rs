@@ -49,6 +49,11 @@ impl Auto {
         self.0.starts_with("morph")
     }
 
+    /// Whether words form collocations.
+    pub fn has_collocations(self) -> bool {
+        self.0.starts_with("colloc")
+    }
+
     /// Whether it distinguishes vowels from consonants.
     pub fn has_syllables(self) -> bool {
         self.has("syllable")

@@ -90,3 +90,21 @@ fn wrong_names_and_corpora_are_refused_in_a_line() {
     let args = [&["grammars", "colloc-syllable", "--corpus", &corpus], &vowels[..]].concat();
     refused(&args, &["none of these symbols is in the corpus"]);
 }
+
+#[test]
+fn collocations_by_variational_bayes_are_warned_of() {
+    let dir = folder(&[("corpus.txt", b"tamita\natami\nmata\n")]);
+    for (grammar, method, warns) in [
+        ("colloc", "vb", true),
+        ("colloc3-syllable", "svb", true),
+        ("colloc", "hastings", false),
+        ("unigram", "vb", false),
+    ] {
+        let job = format!(
+            "[model]\ngrammar = \"auto:{grammar}\"\n[corpus]\npath = \"corpus.txt\"\n[inference]\nmethod = \"{method}\"\n"
+        );
+        fs::write(dir.path().join("job.toml"), job).unwrap();
+        let printed = stdout(&grammaton(&["check", &at(&dir, "job.toml")]).success());
+        assert_eq!(printed.contains("take inference.method = \"hastings\""), warns, "{printed}");
+    }
+}

@@ -33,7 +33,9 @@ use super::text::{Block, HeldOut, Source, Text, described, on_shelf};
 use super::trees::Trees;
 use crate::input;
 use crate::input::segmented_file::Annotated;
-use crate::job::{FoundAffixes, GrammarSource, Job, Method, ModelKind, OnUnparsable, RulePrior, Start};
+use crate::job::{
+    FoundAffixes, GrammarSource, Job, Method, ModelKind, OnUnparsable, Point, RulePrior, Start,
+};
 use crate::model::SavedModel;
 
 /// Everything read and checked.
@@ -483,6 +485,16 @@ fn grammar(
                 notices.push(
                     "model.cascade: a first run of as many rounds finds affixes; checked without".to_owned(),
                 );
+            }
+            let is_variational = |point: &Point| !point.inference.method.is_sampler();
+            if kind.has_collocations()
+                && job.model.kind == ModelKind::Adaptor
+                && job.points.iter().any(is_variational)
+            {
+                notices.push(format!(
+                    "auto:{kind}: variational Bayes often ends far from the segmentations that chains find with collocations; \
+                     take inference.method = \"hastings\" or `grammaton segment`, or auto:unigram"
+                ));
             }
             let made = auto_grammar(kind, source, &Known::of(job)?, notices)?;
             (made.grammar, made.segments)
