@@ -5,6 +5,7 @@ use std::path::Path;
 use anyhow::{Result, bail, ensure};
 use basics::clock::{self, FOREVER};
 use grammaton::grammar::auto::Auto;
+use grammaton::models::baselines::Baseline;
 use training::choice::{self, Choice, SIMPLER, Trials};
 use training::events::{Observer, RunEvent};
 use training::job::{CorpusTable, ModelTable};
@@ -67,6 +68,9 @@ pub fn model(
     }
     if grammar.has_syllables() || voters.iter().any(|voter| voter.has_syllables()) {
         keys.push(("inner_vowels", true.into()));
+    }
+    if reason.is_some() {
+        keys.push(("baselines", vec![toml::Value::from(Baseline::Puddle.name())].into()));
     }
     let files = Vec::new();
     let mut model = ModelFile { grammar, voters, simpler, effort, cascade: 0, reason, spent, keys, files };

@@ -13,13 +13,17 @@
 //! the text and its order alone.
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 
 /// A way to segment a text.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Baseline {
     /// Local minima of transitional probabilities.
+    #[serde(rename = "tp")]
     Transitions,
     /// Local minima of mutual information.
+    #[serde(rename = "mi")]
     MutualInformation,
     /// Phrasal DiBS.
     Dibs,

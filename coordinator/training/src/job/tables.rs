@@ -12,6 +12,7 @@ use grammaton::data::dependency::{Punctuation, Tags};
 use grammaton::data::treebank::Classes;
 use grammaton::grammar::auto::Auto;
 use grammaton::models::Trained;
+use grammaton::models::baselines::Baseline;
 use grammaton::models::decode::Decoder;
 use grammaton::saved::Model as SavedModel;
 use grammaton::settings::key::{Need, Rules};
@@ -70,6 +71,10 @@ table! {
 
     /// Number of chains of each voter; 0: as many as `inference.restarts`, and half as many with `grammar = "auto"`.
     voter_chains: usize = 0, Rules::read_by(TABLES).from_to(0.0, 1000.0).with(VOTERS);
+
+    /// Segmentations without training that vote too (`mbr-vote`): `puddle`, `dibs`, `tp`, `mi` of `grammaton eval baselines`. Each has the weight of all
+    /// models, times the square of its agreement with what they vote for (F1 of segments).
+    baselines: Vec<Baseline> = Vec::new(), Rules::read_by(TABLES);
 
     /// Vowels, with spaces between them, for a grammar with syllables; if empty, they are found by letters and their neighbours (Sukhotin 1962).
     vowels: String = String::new(), Rules::read_by(SENTENCES).with(SYLLABLES);

@@ -129,6 +129,7 @@ fn probe(
         "model.voter_chains" => {
             (&["model.voters=[\"auto:colloc\"]", "inference.max_rounds=2"], &["2", "3", "4", "6"])
         }
+        "model.baselines" => (&[], &["[\"puddle\"]", "[\"dibs\"]", "[\"tp\"]", "[\"mi\"]"]),
         "model.vowels" => (&["model.grammar=auto:colloc-syllable"], &["\"a b\"", "\"c\""]),
         "model.inner_vowels" => {
             (&["model.grammar=auto:colloc-syllable", "model.vowels=a b", "corpus.path=inner.txt"], &["true"])

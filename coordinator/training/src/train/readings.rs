@@ -16,7 +16,7 @@ use grammaton::models::crf::Evidence;
 use grammaton::models::decode::{Decode, Decoded, Decoder};
 use grammaton::models::segments::Segments;
 use grammaton::models::tally::Tally;
-use grammaton::models::vote::vote;
+use grammaton::models::vote::vote_with;
 use grammaton::saved::{Corrections, CrfBasis};
 
 use super::annotations::Sentences;
@@ -84,6 +84,18 @@ impl Ballots {
         })
     }
 
+    /// The segmentation that the models and the job's baselines vote for.
+    fn winners(&self, job: &Job, input: &Input) -> Result<Vec<Vec<u32>>> {
+        let mut sentences = Vec::new();
+        if !job.model.baselines.is_empty() {
+            input.text.blocks(|_, _, block| {
+                sentences.extend(block.corpus.sentences.iter().cloned());
+                Ok(())
+            })?;
+        }
+        Ok(vote_with(&job.model.baselines, &sentences, self.segmentations.clone()))
+    }
+
     /// What the models that read new text find in a sentence: shares of its boundaries, and the ends of the segments that they vote for.
     fn of_new_text(&self, sentence: usize) -> (Vec<f64>, Vec<u32>) {
         let (sums, n_models) = &self.of_models;
@@ -147,7 +159,7 @@ impl Readings {
             let is_learned_from = annotated.is_some() && (kept || of_samples.is_none());
             ballots.add(input, plan, fleet, model, is_learned_from)?;
             ballots.add_samples(point);
-            votes = Some(vote(&ballots.segmentations));
+            votes = Some(ballots.winners(job, input)?);
         }
         let posterior = of_samples.is_some().then_some(&ballots.posterior);
         let learned = match (annotated, &votes) {
