@@ -29,7 +29,7 @@ pub struct Effort {
 
 impl Effort {
     /// Sweeps from one kept sample to the next, with so many further grammars: two, and more if all chains together would keep more than
-    /// some 400, since the trees of kept samples are in memory (2 MB a sample of 10,000 utterances).
+    /// some 400, since what is known of kept samples is in memory.
     pub fn keep_every(self, n_voters: usize) -> u32 {
         let of_voters = n_voters * usize::from(self.voter_chains.unwrap_or(self.chains));
         let n_chains = usize::from(self.chains) + of_voters;

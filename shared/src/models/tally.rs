@@ -4,6 +4,8 @@
 //! *maximum marginal*, the segmentation that most have, whatever the trees (Johnson & Goldwater 2009). Of equals in number
 //! the one that comes first in order wins, so that nothing depends on who was counted first: of trees by their brackets, of
 //! segmentations by their ends.
+//!
+//! Trees are counted by their hashes, since most samples of a long sentence differ; only the tree of most samples so far is kept.
 
 use std::collections::BTreeMap;
 
@@ -27,11 +29,16 @@ impl Analysis {
     }
 }
 
+/// The first half of the hash of a tree's brackets.
+type TreeHash = [u8; 16];
+
 /// The samples of one sentence.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Tally {
-    /// Number of samples with a tree, by its brackets.
-    trees: BTreeMap<String, u32>,
+    /// Number of samples with a tree, by the hash of its brackets.
+    trees: BTreeMap<TreeHash, u32>,
+    /// The tree of most samples, of equals the first; empty without samples.
+    tree: String,
     /// Number of samples with a segmentation, by the ends of its segments.
     segmentations: BTreeMap<Vec<u32>, u32>,
 }
@@ -47,7 +54,7 @@ pub enum TallyError {
         /// Samples of the segmentation.
         n_segmentations: u64,
     },
-    /// A tree or a segmentation is of another length.
+    /// The tree or a segmentation is of another length, or another tree has more samples.
     #[error("a tree or segmentation is not of its sentence of {n_tokens} tokens")]
     Foreign {
         /// Tokens of the sentence.
@@ -58,17 +65,13 @@ pub enum TallyError {
 impl Tally {
     /// Counts a sample.
     pub fn add(&mut self, sample: &Analysis) {
-        *self.trees.entry(sample.tree.clone()).or_default() += 1;
+        let most = self.trees.get(&hash(&self.tree)).copied().unwrap_or_default();
+        let n = self.trees.entry(hash(&sample.tree)).or_default();
+        *n += 1;
+        if *n > most || *n == most && sample.tree < self.tree {
+            self.tree.clone_from(&sample.tree);
+        }
         *self.segmentations.entry(sample.ends.clone()).or_default() += 1;
-    }
-
-    /// Counts the samples of another chain.
-    pub fn merge(&mut self, other: Tally) {
-        other.trees.into_iter().for_each(|(tree, n)| *self.trees.entry(tree).or_default() += n);
-        other
-            .segmentations
-            .into_iter()
-            .for_each(|(ends, n)| *self.segmentations.entry(ends).or_default() += n);
     }
 
     /// Checks that all samples are of a sentence of so many tokens.
@@ -83,9 +86,11 @@ impl Tally {
                 && ends.first() != Some(&0)
                 && ends.last().copied().unwrap_or(0) as usize == n_tokens
         };
-        let is_tree =
-            |tree: &String| Tree::parse(tree).is_ok_and(|tree| tree.terminals().count() == n_tokens);
-        if self.segmentations.keys().all(is_segmentation) && self.trees.keys().all(is_tree) {
+        let is_tree = || {
+            Tree::parse(&self.tree).is_ok_and(|tree| tree.terminals().count() == n_tokens)
+                && self.trees.get(&hash(&self.tree)) == self.trees.values().max()
+        };
+        if self.segmentations.keys().all(is_segmentation) && (self.is_empty() || is_tree()) {
             Ok(())
         } else {
             Err(TallyError::Foreign { n_tokens })
@@ -109,25 +114,26 @@ impl Tally {
 
     /// Sample average: the tree of most samples.
     pub fn tree(&self) -> Option<&str> {
-        mode(&self.trees).map(String::as_str)
+        (!self.is_empty()).then_some(&self.tree)
     }
 
     /// Maximum marginal: the segmentation of most samples, as the ends of its segments.
     pub fn segmentation(&self) -> Option<&[u32]> {
-        mode(&self.segmentations).map(Vec::as_slice)
+        let most = self.segmentations.values().max()?;
+        self.segmentations.iter().find(|(_, n)| *n == most).map(|(ends, _)| &ends[..])
     }
 }
 
-/// The key with the largest number, the first of equals.
-fn mode<K: Ord>(counts: &BTreeMap<K, u32>) -> Option<&K> {
-    let best = counts.values().max()?;
-    counts.iter().find(|(_, n)| *n == best).map(|(key, _)| key)
+fn hash(tree: &str) -> TreeHash {
+    let hash = blake3::hash(tree.as_bytes());
+    std::array::from_fn(|at| hash.as_bytes()[at])
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
-    use crate::grammar::tree::Tree;
 
     fn tally(trees: &[&str]) -> Tally {
         let mut tally = Tally::default();
@@ -138,18 +144,46 @@ mod tests {
         tally
     }
 
+    const SAMPLES: [&str; 5] =
+        ["(S (W a b))", "(S (W a b))", "(S (W (X a)) (W b))", "(S (W a) (W b))", "(S (W a) (W (X b)))"];
+
     #[test]
     fn trees_and_segmentations_have_their_own_majorities() {
-        let samples =
-            ["(S (W a b))", "(S (W a b))", "(S (W (X a)) (W b))", "(S (W a) (W b))", "(S (W a) (W (X b)))"];
-        let whole = tally(&samples);
+        let whole = tally(&SAMPLES);
         assert_eq!(
             (whole.tree(), whole.segmentation(), whole.len()),
             (Some("(S (W a b))"), Some([1, 2].as_slice()), 5)
         );
-        let mut merged = tally(&samples[3..]);
-        merged.merge(tally(&samples[..3]));
-        assert_eq!(merged, whole);
+    }
+
+    proptest! {
+        /// Law: whatever the order of the samples, the tree is one that most of them have, of equals the first by its brackets.
+        #[test]
+        fn the_order_of_samples_does_not_matter(samples in prop::collection::vec(0..SAMPLES.len(), 1..12)) {
+            let trees: Vec<&str> = samples.iter().map(|&at| SAMPLES[at]).collect();
+            let n_of = |tree: &str| trees.iter().filter(|other| **other == tree).count();
+            let expected = trees.iter().copied().min_by_key(|tree| (std::cmp::Reverse(n_of(tree)), *tree));
+            let found = tally(&trees);
+            prop_assert_eq!(found.tree(), expected);
+            prop_assert_eq!(found.check(2), Ok(()));
+            let mut sorted = trees.clone();
+            sorted.sort_unstable();
+            prop_assert_eq!(tally(&sorted), found);
+        }
+    }
+
+    /// Law: a tally is of sentences of one length, and its tree is one of most samples.
+    #[test]
+    fn what_is_no_tally_is_refused() {
+        let foreign = |n_tokens| Err(TallyError::Foreign { n_tokens });
+        assert_eq!(Tally::default().check(0), Ok(()));
+        assert_eq!(tally(&SAMPLES).check(3), foreign(3));
+        for tree in ["(S (W a) (W b))", "(S a b)", "(S (W a b)", ""] {
+            let other = Tally { tree: tree.to_owned(), ..tally(&SAMPLES) };
+            assert_eq!(other.check(2), foreign(2), "{tree}");
+        }
+        let fewer = Tally { trees: tally(&SAMPLES[1..]).trees, ..tally(&SAMPLES) };
+        assert_eq!(fewer.check(2), Err(TallyError::Numbers { n_trees: 4, n_segmentations: 5 }));
     }
 
     #[test]

@@ -34,7 +34,7 @@ use grammaton::methods::State;
 use grammaton::prepare::Chosen;
 
 /// First bytes of a file.
-pub const SEAL: Seal = Seal { magic: *b"GRMTNCKP", oldest: 4, version: 4 };
+pub const SEAL: Seal = Seal { magic: *b"GRMTNCKP", oldest: 5, version: 5 };
 /// Level of zstd. It takes a tenth of the time of the default level, and parameters hardly shrink more with that.
 const LEVEL: i32 = 1;
 /// Bytes that are compressed at a time.
@@ -71,7 +71,7 @@ pub struct Progress {
     /// State of every run of the job; empty before the first round.
     pub runs: Vec<Run>,
     /// Samples of all runs, by point and sentence of the corpus.
-    pub tallies: Vec<Vec<Tally>>,
+    pub tallies: Vec<Arc<Vec<Tally>>>,
     /// Metrics of all rounds of all runs.
     #[serde(with = "as_json")]
     pub rounds: Vec<RoundMetrics>,
@@ -596,7 +596,7 @@ pub(crate) mod tests {
     }
 
     /// `cargo test -p grammaton-cli write_golden -- --ignored` writes those of a new format.
-    const GOLDEN: &[u8] = include_bytes!("../../tests/golden/checkpoint-4.ckpt");
+    const GOLDEN: &[u8] = include_bytes!("../../tests/golden/checkpoint-5.ckpt");
 
     #[test]
     fn checkpoints_of_this_format_resume() {
@@ -617,7 +617,7 @@ pub(crate) mod tests {
         std::fs::write(dir.path().join("checkpoints/000002.ckpt"), first).unwrap();
         let refusal = format!("{:#}", resumed(dir.path(), &origin("")).0.unwrap_err());
         assert!(
-            refusal.contains("000002.ckpt: checkpoint format 1 is older than this build reads (4)"),
+            refusal.contains("000002.ckpt: checkpoint format 1 is older than this build reads (5)"),
             "{refusal}"
         );
     }
@@ -783,7 +783,7 @@ pub(crate) mod tests {
         std::fs::write(dir.path().join("checkpoints/000002.ckpt"), newer).unwrap();
         let refusal = refusal(&origin(""));
         assert!(
-            refusal.contains("000002.ckpt: checkpoint format 9 is newer than this build reads (4)"),
+            refusal.contains("000002.ckpt: checkpoint format 9 is newer than this build reads (5)"),
             "{refusal}"
         );
     }

@@ -164,7 +164,7 @@ impl<'a> Training<'a> {
                 read: Default::default(),
             });
         }
-        progress.tallies.resize(job.points.len(), Vec::new());
+        progress.tallies.resize(job.points.len(), Arc::default());
         let input = prepared.first().map(Prepared::input).expect("a job has at least one point");
         check_tallies(input, &progress.tallies).map_err(|problem| writer.refusal(&format!("{problem:#}")))?;
         Ok(Training { job, fleet, writer, progress, runs, settled: None, seconds: 0.0 })
@@ -337,9 +337,12 @@ impl<'a> Training<'a> {
         let samples = self.runs[run].trainer.report().samples;
         if has_samples(&*self.runs[run].trainer) {
             let mut scorer = Scorer::default();
-            let tallies = &mut self.progress.tallies[self.runs[run].point];
-            let keeps = keeps(self.runs[run].inference, round);
-            tallies.resize(if keeps { input.text.n_sentences } else { tallies.len() }, Tally::default());
+            let mut tallies = keeps(self.runs[run].inference, round).then(|| {
+                // In place, unless a checkpoint is being written.
+                let tallies = Arc::make_mut(&mut self.progress.tallies[self.runs[run].point]);
+                tallies.resize(input.text.n_sentences, Tally::default());
+                tallies
+            });
             input.text.blocks(|sentences, shards, block| {
                 let first = shards.start;
                 let samples =
@@ -353,7 +356,7 @@ impl<'a> Training<'a> {
                         scorer.add(&block.corpus.sentences[at], &gold[at], &sample.ends);
                     }
                 }
-                if keeps {
+                if let Some(tallies) = &mut tallies {
                     let tallies = tallies[sentences].iter_mut();
                     tallies.zip(samples).for_each(|(tally, sample)| tally.add(sample));
                 }
@@ -481,7 +484,7 @@ impl<'a> Training<'a> {
         let runs = of_point[0] + 1..of_point[0] + 1 + of_point.len();
         let name = self.job.points[point].name.clone();
         let (model, converged) = (model(of, &*kept)?, *converged);
-        let tallies = Arc::new(self.progress.tallies[point].clone());
+        let tallies = self.progress.tallies[point].clone();
         let others = of_point.iter().filter(|&&run| run != best && inference.method.is_sampler());
         let models = others.map(|&run| self.runs[run].model()).collect::<Result<Vec<Trained>>>()?;
         let chains = models.iter().filter_map(|model| model.of_grammar().cloned()).collect();
@@ -522,7 +525,7 @@ fn has_samples(trainer: &dyn Trainer) -> bool {
 }
 
 /// Whether the samples of every point are of the sentences of the corpus.
-fn check_tallies(input: &Input, tallies: &[Vec<Tally>]) -> Result<()> {
+fn check_tallies(input: &Input, tallies: &[Arc<Vec<Tally>>]) -> Result<()> {
     let (n_sentences, n_tokens) = (input.text.n_sentences, input.tokens_per_symbol());
     for of_point in tallies.iter().filter(|of_point| !of_point.is_empty()) {
         ensure!(
