@@ -5,8 +5,8 @@
 //! forms are bounded by themselves, since one that is gone takes longer to come back than any shard: they may be half as large together as
 //! all shards, the one in use not counted, which is there in any case.
 //!
-//! Nothing is built while the table is locked. Tasks that need the same prepared form wait for it, and no others do; a shard that two
-//! threads need at a time is built twice. A task that is stopped while it builds leaves nothing behind.
+//! Nothing is built while the table is locked. Tasks that need the same prepared form or shard wait for it, and no others do. A task that is
+//! stopped while it builds leaves nothing behind.
 
 use std::sync::Arc;
 
@@ -61,11 +61,15 @@ pub struct Shards {
 pub struct CachedShards<T> {
     shards: FxHashMap<ContentHash, Arc<T>>,
     bytes: usize,
+    /// Those that tasks wait for.
+    building: FxHashMap<ContentHash, Arc<Building<T>>>,
 }
+
+type Building<T> = Once<Result<Arc<T>, TooAmbiguous>>;
 
 impl<T> Default for CachedShards<T> {
     fn default() -> CachedShards<T> {
-        CachedShards { shards: FxHashMap::default(), bytes: 0 }
+        CachedShards { shards: FxHashMap::default(), bytes: 0, building: FxHashMap::default() }
     }
 }
 
@@ -104,12 +108,19 @@ impl Models {
         build: impl FnOnce() -> Result<T, TooAmbiguous>,
         size: impl Fn(&T) -> usize,
     ) -> Result<(Arc<T>, bool), TooAmbiguous> {
-        if let Some(built) = form(&mut self.table().use_model(model_key).shards).shards.get(&key) {
-            return Ok((built.clone(), true));
-        }
-        let built = Arc::new(build()?);
-        let bytes = size(&built);
+        let building = {
+            let mut table = self.table();
+            let known = form(&mut table.use_model(model_key).shards);
+            if let Some(built) = known.shards.get(&key) {
+                return Ok((built.clone(), true));
+            }
+            known.building.entry(key).or_default().clone()
+        };
+        let built = building.get_or_build(|| build().map(Arc::new)).clone();
         let mut table = self.table();
+        form(&mut table.use_model(model_key).shards).building.remove(&key);
+        let built = built?;
+        let bytes = size(&built);
         let fits = table.make_room(model_key, bytes, self.memory);
         let kept = form(&mut table.use_model(model_key).shards);
         if fits && !kept.shards.contains_key(&key) {
@@ -168,6 +179,7 @@ mod tests {
     use crate::data::Sentence;
     use crate::grammar::lexicon::Lexicon;
     use crate::grammar::syntax;
+    use crate::stop::{Stop, Stopped, until};
     use crate::work::content::Named;
     use crate::work::shard::Shard;
 
@@ -225,6 +237,24 @@ mod tests {
         assert!(was_there(&models, &x, third) && was_there(&models, &z, third));
         assert!(!was_there(&models, &y, 2 << 20), "one that has no room at all");
         assert!(was_there(&models, &x, third) && was_there(&models, &z, third), "takes that of no other");
+    }
+
+    /// Law: a task that needs a shard which another one builds waits for it, and can be stopped.
+    #[test]
+    fn a_shard_that_two_tasks_need_is_built_once() {
+        let (models, task) = (Models::new(1 << 20), task("x"));
+        let prepared = prepared(&models, &task);
+        let shard = |build: &dyn Fn()| {
+            let build = || {
+                build();
+                BuiltShard::new(&prepared, task.shard.value.clone())
+            };
+            let key = task.language.key();
+            models.shard(key, |shards| &mut shards.built, task.shard.hash, build, |_| 100).unwrap().0
+        };
+        let another = || -> () { unreachable!("another task builds it") };
+        let built = shard(&|| assert_eq!(until(&Stop::at_check(3), || shard(&another)).err(), Some(Stopped)));
+        assert!(Arc::ptr_eq(&built, &shard(&another)));
     }
 
     #[test]
