@@ -39,27 +39,58 @@ impl Weight for Wide {
     }
 }
 
-/// The number of a value: small charts take less memory to read.
-pub(super) trait ValueIndex: Copy {
-    fn new(at: usize) -> Self;
-    fn at(self) -> usize;
+/// The form in which a chart keeps its edges and nodes: small charts take less memory to read.
+pub(super) trait Packed: Copy {
+    /// Where the edges of a node end, and the number of its adapted nonterminal.
+    type Index: Copy + TryFrom<u32> + Into<u32>;
+    /// Packs an edge, if it is small enough.
+    fn pack(edge: Edge) -> Option<Self>;
+    fn edge(self) -> Edge;
 }
 
-impl ValueIndex for u16 {
-    fn new(at: usize) -> u16 {
-        at as u16
+/// A parameter of 8 bits, and tails of 12 each.
+#[derive(Clone, Copy)]
+pub(super) struct Word(u32);
+
+impl Packed for Word {
+    type Index = u16;
+
+    fn pack(Edge { param, tails: [left, right] }: Edge) -> Option<Word> {
+        let is_small = param < 1 << 8 && left.max(right) < 1 << 12;
+        is_small.then_some(Word(param << 24 | left << 12 | right))
     }
-    fn at(self) -> usize {
-        self.into()
+
+    #[inline]
+    fn edge(self) -> Edge {
+        Edge { param: self.0 >> 24, tails: [self.0 >> 12 & 0xfff, self.0 & 0xfff] }
     }
 }
 
-impl ValueIndex for u32 {
-    fn new(at: usize) -> u32 {
-        at as u32
+/// A parameter and tails.
+impl Packed for [u16; 3] {
+    type Index = u32;
+
+    fn pack(Edge { param, tails: [left, right] }: Edge) -> Option<[u16; 3]> {
+        Some([param.try_into().ok()?, left.try_into().ok()?, right.try_into().ok()?])
     }
-    fn at(self) -> usize {
-        self as usize
+
+    #[inline]
+    fn edge(self) -> Edge {
+        let [param, left, right] = self;
+        Edge { param: param.into(), tails: [left.into(), right.into()] }
+    }
+}
+
+impl Packed for Edge {
+    type Index = u32;
+
+    fn pack(edge: Edge) -> Option<Edge> {
+        Some(edge)
+    }
+
+    #[inline]
+    fn edge(self) -> Edge {
+        self
     }
 }
 
@@ -72,10 +103,24 @@ pub(super) struct Leaf {
 
 /// Any other node.
 #[derive(Clone, Copy)]
-pub(super) struct Node {
+pub(super) struct Node<I> {
     /// Where its edges end; they begin where those of the node before end.
-    pub end: u32,
-    pub seat: Seat,
+    pub end: I,
+    /// As in its [`Seat`].
+    pub adapted: I,
+    pub string: u32,
+}
+
+impl<I: Copy + Into<u32>> Node<I> {
+    #[inline]
+    pub fn seat(&self) -> Seat {
+        Seat { string: self.string, adapted: self.adapted.into() }
+    }
+
+    #[inline]
+    fn end(&self) -> usize {
+        self.end.into() as usize
+    }
 }
 
 /// The adapted nonterminal that a node is of.
@@ -88,18 +133,18 @@ pub(super) struct Seat {
 }
 
 /// A way to derive a node.
-#[derive(Clone, Copy)]
-pub(super) struct Edge<P> {
-    pub param: P,
-    /// The value 0 stands in for an absent one.
-    pub tails: [P; 2],
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Edge {
+    pub param: u32,
+    /// Numbers of values; 0 stands in for an absent one.
+    pub tails: [u32; 2],
 }
 
 /// See the module's documentation.
-pub(super) struct Chart<P> {
-    pub leaves: Box<[Leaf]>,
-    pub nodes: Box<[Node]>,
-    pub edges: Box<[Edge<P>]>,
+pub(super) struct Chart<P: Packed> {
+    leaves: Box<[Leaf]>,
+    nodes: Box<[Node<P::Index>]>,
+    edges: Box<[P]>,
 }
 
 /// Weights of derivations while a tree or label is drawn.
@@ -150,6 +195,7 @@ impl<N: Weight> Joins<N> for Heated<'_> {
 }
 
 /// A step of a leftmost derivation that was drawn.
+#[derive(Clone, PartialEq, Debug)]
 pub(super) enum SketchStep {
     Param(ParamId),
     /// Joins any of the tables with that string.
@@ -176,39 +222,61 @@ enum Open {
     End,
 }
 
-/// A chart with numbers as small as they can be.
+/// A chart in the smallest form that it has room in.
 pub(super) enum AnyChart {
-    Small(Chart<u16>),
-    Large(Chart<u32>),
+    Small(Chart<Word>),
+    Medium(Chart<[u16; 3]>),
+    Large(Chart<Edge>),
 }
 
+/// Does the same with a chart of every form.
+macro_rules! with_chart {
+    ($any:expr, $chart:ident => $what:expr) => {
+        match $any {
+            AnyChart::Small($chart) => $what,
+            AnyChart::Medium($chart) => $what,
+            AnyChart::Large($chart) => $what,
+        }
+    };
+}
+pub(super) use with_chart;
+
 impl AnyChart {
+    /// A chart of these values and edges.
+    pub fn new(leaves: &[Leaf], nodes: &[Node<u32>], edges: &[Edge]) -> AnyChart {
+        let medium = || Chart::new(leaves, nodes, edges).map(AnyChart::Medium);
+        let large = || Chart::new(leaves, nodes, edges).map(AnyChart::Large);
+        let small = Chart::new(leaves, nodes, edges).map(AnyChart::Small);
+        small.or_else(medium).or_else(large).expect("a large chart has room for every number")
+    }
+
     /// Replaces the numbers of strings by their `names`.
     pub fn rename(&mut self, names: &[u32]) {
-        match self {
-            AnyChart::Small(chart) => chart.rename(names),
-            AnyChart::Large(chart) => chart.rename(names),
-        }
+        with_chart!(self, chart => chart.rename(names));
     }
 
     /// Number of edges.
     pub fn n_edges(&self) -> usize {
-        match self {
-            AnyChart::Small(chart) => chart.edges.len(),
-            AnyChart::Large(chart) => chart.edges.len(),
-        }
+        with_chart!(self, chart => chart.edges.len())
     }
 
     /// Bytes held.
     pub fn size(&self) -> usize {
-        match self {
-            AnyChart::Small(chart) => chart.size(),
-            AnyChart::Large(chart) => chart.size(),
-        }
+        with_chart!(self, chart => chart.size())
     }
 }
 
-impl<P: ValueIndex> Chart<P> {
+impl<P: Packed> Chart<P> {
+    /// A chart of these values and edges, if it has room for their numbers.
+    fn new(leaves: &[Leaf], nodes: &[Node<u32>], edges: &[Edge]) -> Option<Chart<P>> {
+        let edges = edges.iter().map(|&edge| P::pack(edge)).collect::<Option<_>>()?;
+        let node = |node: &Node<u32>| {
+            let [end, adapted] = [node.end, node.adapted].map(|number| P::Index::try_from(number).ok());
+            Some(Node { end: end?, adapted: adapted?, string: node.string })
+        };
+        Some(Chart { leaves: leaves.into(), nodes: nodes.iter().map(node).collect::<Option<_>>()?, edges })
+    }
+
     /// Number of values.
     pub fn len(&self) -> usize {
         1 + self.leaves.len() + self.nodes.len()
@@ -223,16 +291,16 @@ impl<P: ValueIndex> Chart<P> {
     }
 
     /// The edges of node number `node`.
-    fn edges(&self, node: usize) -> &[Edge<P>] {
-        let start = node.checked_sub(1).map_or(0, |before| self.nodes[before].end);
-        &self.edges[start as usize..self.nodes[node].end as usize]
+    fn edges(&self, node: usize) -> &[P] {
+        let start = node.checked_sub(1).map_or(0, |before| self.nodes[before].end());
+        &self.edges[start..self.nodes[node].end()]
     }
 
     /// The places of the values that `value` is computed from.
     fn tails(&self, value: usize) -> impl Iterator<Item = usize> + '_ {
         let node = value.checked_sub(1 + self.leaves.len());
         let edges = node.map_or(&[][..], |node| self.edges(node));
-        edges.iter().flat_map(|edge| edge.tails).map(ValueIndex::at)
+        edges.iter().flat_map(|edge| edge.edge().tails).map(|tail| tail as usize)
     }
 
     /// Number of the edges of a value.
@@ -245,15 +313,15 @@ impl<P: ValueIndex> Chart<P> {
     fn seat(&self, value: usize) -> Seat {
         match (value - 1).checked_sub(self.leaves.len()) {
             None => self.leaves[value - 1].seat,
-            Some(node) => self.nodes[node].seat,
+            Some(node) => self.nodes[node].seat(),
         }
     }
 
     /// Gives strings new numbers.
     pub fn rename(&mut self, names: &[u32]) {
-        let leaves = self.leaves.iter_mut().map(|leaf| &mut leaf.seat);
-        let nodes = self.nodes.iter_mut().map(|node| &mut node.seat);
-        leaves.chain(nodes).for_each(|seat| seat.string = names[seat.string as usize]);
+        let leaves = self.leaves.iter_mut().map(|leaf| &mut leaf.seat.string);
+        let nodes = self.nodes.iter_mut().map(|node| &mut node.string);
+        leaves.chain(nodes).for_each(|string| *string = names[*string as usize]);
     }
 
     /// The values below the base of `value`, ascending.
@@ -296,10 +364,10 @@ impl<P: ValueIndex> Chart<P> {
         }
         let mut start = 0;
         for (at, node) in (1 + self.leaves.len()..).zip(&*self.nodes) {
-            let end = node.end as usize;
+            let end = node.end();
             meter.add(1 + end - start);
             let base = sum(&self.edges[start..end], weights.rules, beta);
-            beta[at] = weights.seated(node.seat, base);
+            beta[at] = weights.seated(node.seat(), base);
             start = end;
         }
         beta[root]
@@ -361,30 +429,30 @@ impl<P: ValueIndex> Chart<P> {
                 continue;
             };
             let edge = match self.edges(node) {
-                [only] => only,
+                [only] => only.edge(),
                 edges => {
                     let point = point.unwrap_or_else(|| N::from_f64(uniform(random)) * total);
                     choose(edges, before, factor, point, weights.rules, beta)
                 }
             };
-            push_param(edge.param.at() as u32, sketch);
-            let tails = edge.tails.into_iter().rev().map(ValueIndex::at);
+            push_param(edge.param, sketch);
+            let tails = edge.tails.into_iter().rev().map(|tail| tail as usize);
             open.extend(tails.filter(|&tail| tail != 0).map(Open::Value));
         }
     }
 }
 
 /// The first edge at which the running sum of the values, times `factor` and with `before` in front, exceeds `point`.
-fn choose<'e, N: Weight, P: ValueIndex>(
-    edges: &'e [Edge<P>],
+fn choose<N: Weight, P: Packed>(
+    edges: &[P],
     before: N,
     factor: N,
     point: N,
     rules: &[N],
     beta: &[N],
-) -> &'e Edge<P> {
-    let (mut sum, mut last) = (before, &edges[0]);
-    for edge in edges {
+) -> Edge {
+    let (mut sum, mut last) = (before, edges[0].edge());
+    for edge in edges.iter().map(|edge| edge.edge()) {
         let value = factor * edge.value(rules, beta);
         if value > N::ZERO {
             sum = sum + value;
@@ -399,15 +467,15 @@ fn choose<'e, N: Weight, P: ValueIndex>(
 
 /// The sum of the values of `edges`.
 #[inline]
-fn sum<N: Weight, P: ValueIndex>(edges: &[Edge<P>], rules: &[N], beta: &[N]) -> N {
-    edges.iter().fold(N::ZERO, |sum, edge| sum + edge.value(rules, beta))
+fn sum<N: Weight, P: Packed>(edges: &[P], rules: &[N], beta: &[N]) -> N {
+    edges.iter().fold(N::ZERO, |sum, edge| sum + edge.edge().value(rules, beta))
 }
 
-impl<P: ValueIndex> Edge<P> {
+impl Edge {
     #[inline]
-    fn value<N: Weight>(&self, rules: &[N], beta: &[N]) -> N {
-        let [left, right] = self.tails.map(|tail| beta[tail.at()]);
-        rules[self.param.at()] * (left * right)
+    fn value<N: Weight>(self, rules: &[N], beta: &[N]) -> N {
+        let [left, right] = self.tails;
+        rules[self.param as usize] * (beta[left as usize] * beta[right as usize])
     }
 }
 
@@ -425,5 +493,77 @@ impl<N: Weight, J: Joins<N>> Weights<'_, N, J> {
 fn push_param(param: u32, sketch: &mut Vec<SketchStep>) {
     if param != ParamId::ONE.0 {
         sketch.push(SketchStep::Param(ParamId(param)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::models::sampler::fixed::Fixed;
+    use crate::num::random::stream;
+
+    fn packed<P: Packed>(edge: Edge) -> Option<Edge> {
+        P::pack(edge).map(Packed::edge)
+    }
+
+    /// Law: a form keeps the edges that it has room for, and refuses all others.
+    #[test]
+    fn packed_edges_come_back() {
+        let around = |bits: u32| [0, 1, (1 << bits) - 1, 1 << bits];
+        for param in [around(8), around(16)].concat() {
+            for left in [around(12), around(16)].concat() {
+                for right in [around(12), around(16)].concat() {
+                    let edge = Edge { param, tails: [left, right] };
+                    let largest = left.max(right);
+                    assert_eq!(packed::<Word>(edge), (param < 256 && largest < 4096).then_some(edge));
+                    assert_eq!(packed::<[u16; 3]>(edge), (param.max(largest) < 65_536).then_some(edge));
+                    assert_eq!(packed::<Edge>(edge), Some(edge));
+                }
+            }
+        }
+    }
+
+    /// The value of the last node in a chart of that form, and a tree that is drawn from it.
+    fn value_and_tree<P: Packed>(
+        (leaves, nodes, edges): (&[Leaf], &[Node<u32>], &[Edge]),
+        rules: &[f64],
+    ) -> (f64, Vec<SketchStep>) {
+        let mut fixed = Fixed::default();
+        fixed.node(&[crate::forest::Edge { param: 1, tails: [0, 0] }]);
+        let chart = Chart::<P>::new(leaves, nodes, edges).expect("it is small");
+        let shares = Shares { shares: &[0.0, 0.5, 1.5], inverse_totals: &[0.25, 0.5] };
+        let weights = Weights { rules, fixed: &[1.0, rules[1]], opens: &[0.75, 0.5], joins: shares };
+        let (mut beta, mut sketch, root) = (Vec::new(), Sketch::default(), chart.len() - 1);
+        let value = chart.inside(root, None, &weights, &mut beta);
+        let random = &mut stream(5, 0, 0);
+        chart.draw((root, false), &fixed.forest, &weights, &beta, &mut sketch, random);
+        (value, sketch.steps)
+    }
+
+    proptest! {
+        /// Law: all forms of a chart have the same values and trees.
+        #[test]
+        fn charts_of_all_forms_are_alike(
+            heads in prop::collection::vec((0..3_u32, prop::collection::vec((0..4_u32, any::<[u8; 2]>()), 1..4)), 1..12),
+            rules in prop::collection::vec(0.01..1.0, 4),
+        ) {
+            let leaf = |string| Leaf { fixed: 1, seat: Seat { string, adapted: string } };
+            let leaves = [leaf(0), leaf(1)];
+            let (mut nodes, mut edges) = (Vec::new(), Vec::new());
+            for (adapted, of_it) in heads {
+                let n_values = 3 + nodes.len() as u32;
+                edges.extend(of_it.into_iter().map(|(param, [left, right])| Edge {
+                    param,
+                    tails: [1 + u32::from(left) % (n_values - 1), u32::from(right) % n_values],
+                }));
+                nodes.push(Node { end: edges.len() as u32, adapted, string: adapted });
+            }
+            let chart = (&leaves[..], &nodes[..], &edges[..]);
+            let large = value_and_tree::<Edge>(chart, &rules);
+            prop_assert_eq!(&value_and_tree::<Word>(chart, &rules), &large);
+            prop_assert_eq!(&value_and_tree::<[u16; 3]>(chart, &rules), &large);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Makes a [`Chart`] of a forest.
 
-use super::chart::{self, AnyChart, Chart, Leaf, Node, Seat, ValueIndex};
+use super::chart::{self, AnyChart, Leaf, Node, Seat};
 use super::fixed::Fixed;
 use crate::forest::binary::{BinaryGrammar, Kind};
 use crate::forest::{Edge, Forest, Label};
@@ -12,8 +12,8 @@ pub(super) struct Layout {
     /// `[n_nodes]`.
     placed: Vec<Placed>,
     leaves: Vec<Leaf>,
-    nodes: Vec<Node>,
-    edges: Vec<chart::Edge<u32>>,
+    nodes: Vec<Node<u32>>,
+    edges: Vec<chart::Edge>,
     /// The node of the forest of every leaf, and of every other node.
     of_leaves: Vec<u32>,
     of_nodes: Vec<u32>,
@@ -83,11 +83,11 @@ impl Layout {
         });
         for (number, &node) in (0..).zip(&*of_nodes) {
             placed[node as usize] = Placed::Node(number);
-            let seat = match binary.kinds[forest.labels[node as usize].symbol as usize] {
-                Kind::Adapted(number) => Seat { string: strings[node as usize], adapted: number.0 + 1 },
-                _ => Seat::default(),
+            let (string, adapted) = match binary.kinds[forest.labels[node as usize].symbol as usize] {
+                Kind::Adapted(number) => (strings[node as usize], number.0 + 1),
+                _ => (0, 0),
             };
-            nodes.push(Node { end: 0, seat });
+            nodes.push(Node { end: 0, adapted, string });
         }
         // Fixed nodes that others use are leaves as well.
         let mut leaf = |placed: &mut Placed, node: usize| {
@@ -147,7 +147,7 @@ impl Layout {
 
     /// The values of adapted nonterminals.
     pub fn seats(&self) -> impl Iterator<Item = (usize, Seat)> + '_ {
-        let seats = self.leaves.iter().map(|leaf| leaf.seat).chain(self.nodes.iter().map(|node| node.seat));
+        let seats = self.leaves.iter().map(|leaf| leaf.seat).chain(self.nodes.iter().map(Node::seat));
         (1..).zip(seats).filter(|(_, seat)| seat.adapted > 0)
     }
 
@@ -170,22 +170,7 @@ impl Layout {
 
     /// The chart of the forest that was read.
     pub fn chart(&self) -> AnyChart {
-        let largest_param = self.edges.iter().map(|edge| edge.param).max().unwrap_or(0);
-        match u16::try_from((self.leaves.len() + self.nodes.len()).max(largest_param as usize)) {
-            Ok(_) => AnyChart::Small(self.with_places()),
-            Err(_) => AnyChart::Large(self.with_places()),
-        }
-    }
-
-    fn with_places<P: ValueIndex>(&self) -> Chart<P> {
-        let place = |at: u32| P::new(at as usize);
-        let edge =
-            |edge: &chart::Edge<u32>| chart::Edge { param: place(edge.param), tails: edge.tails.map(place) };
-        Chart {
-            leaves: self.leaves[..].into(),
-            nodes: self.nodes[..].into(),
-            edges: self.edges.iter().map(edge).collect(),
-        }
+        AnyChart::new(&self.leaves, &self.nodes, &self.edges)
     }
 }
 

@@ -14,7 +14,9 @@
 use rand_pcg::Pcg64Mcg;
 use rustc_hash::FxHashMap;
 
-use super::chart::{AnyChart, Chart, Heated, Joins, Shares, Sketch, SketchStep, ValueIndex, Weight, Weights};
+use super::chart::{
+    AnyChart, Chart, Heated, Joins, Packed, Shares, Sketch, SketchStep, Weight, Weights, with_chart,
+};
 use super::items::{Item, Items};
 use super::seating::{Product, Seating};
 use super::state::{Choice, TableId};
@@ -175,10 +177,8 @@ impl Proposer {
         };
         let item = &seating.items.items()[number as usize];
         self.weigh(seating, item);
-        match item.chart.as_ref().expect("items without a derivation are skipped") {
-            AnyChart::Small(chart) => self.sketch_in(chart, seating, item, target, random),
-            AnyChart::Large(chart) => self.sketch_in(chart, seating, item, target, random),
-        }
+        let chart = item.chart.as_ref().expect("items without a derivation are skipped");
+        with_chart!(chart, chart => self.sketch_in(chart, seating, item, target, random));
     }
 
     /// Fills in the weights that are not those of tables.
@@ -203,7 +203,7 @@ impl Proposer {
         }
     }
 
-    fn sketch_in<P: ValueIndex>(
+    fn sketch_in<P: Packed>(
         &mut self,
         chart: &Chart<P>,
         seating: &Seating,
@@ -302,14 +302,14 @@ impl Proposer {
 }
 
 /// Source of a draw: the root of a chart, or its base, with the values below that.
-struct Drawing<'c, P> {
+struct Drawing<'c, P: Packed> {
     chart: &'c Chart<P>,
     root: usize,
     below: Option<&'c [u32]>,
     fixed: &'c Forest,
 }
 
-impl<P: ValueIndex> Drawing<'_, P> {
+impl<P: Packed> Drawing<'_, P> {
     /// Draws a derivation, if the total weight of all of them can be trusted.
     fn draw<N: Weight>(
         &self,
