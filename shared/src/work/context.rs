@@ -118,6 +118,7 @@ impl<'a> Context<'a> {
         self.check_items(&prepared)?;
         let (model, shard) = (self.model(), self.shard.hash);
         let build = || {
+            self.cache.models.end_chains(model, shard);
             let spilled = self.cache.spill.as_ref().and_then(|spill| spill.read(model, shard));
             spilled.map_or_else(|| BuiltShard::new(&prepared, self.shard.value.clone()), Ok)
         };

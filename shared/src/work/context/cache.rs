@@ -1,7 +1,8 @@
 //! Cache of models, each a grammar with its strings: both prepared, and shards built under them.
 //!
 //! In: what a task needs, built by the first task that needs it. Out: the same again. Several jobs may take turns on one engine, so there is room for
-//! several models: if a shard of the model in use does not fit, all shards of the least recently used model are removed. Prepared
+//! several models: if a shard of the model in use does not fit, all shards of the least recently used model are removed. Once the strings of
+//! a chain are used to read its sentences, it has ended, and its charts are removed. Prepared
 //! forms are bounded by themselves, since one that is gone takes longer to come back than any shard: they may be half as large together as
 //! all shards, the one in use not counted, which is there in any case.
 //!
@@ -130,6 +131,21 @@ impl Models {
         Ok((built, kept.shards.contains_key(&key)))
     }
 
+    /// Removes the charts that chains with other strings have of a shard under the same grammar.
+    pub fn end_chains(&self, (grammar, lexicon): ModelKey, shard: ContentHash) {
+        let mut ended = Vec::new();
+        for (key, model) in &mut self.table().all {
+            if key.0 == grammar && key.1 != lexicon {
+                let items = &mut model.shards.items;
+                let removed = items.shards.remove(&shard);
+                items.bytes -= removed.as_ref().map_or(0, |items| items.size());
+                ended.extend(removed);
+            }
+        }
+        // The table is open again while the charts are dropped.
+        drop(ended);
+    }
+
     fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock()
     }
@@ -255,6 +271,33 @@ mod tests {
         let another = || -> () { unreachable!("another task builds it") };
         let built = shard(&|| assert_eq!(until(&Stop::at_check(3), || shard(&another)).err(), Some(Stopped)));
         assert!(Arc::ptr_eq(&built, &shard(&another)));
+    }
+
+    /// Law: sentences that are read with the strings of a chain take the place of its charts, and of no other's.
+    #[test]
+    fn charts_go_when_chains_end() {
+        let (models, tasks) = (Models::new(1 << 20), ["x", "y"].map(task));
+        let is_there = |task: &Refers| {
+            let (mut built, prepared) = (false, prepared(&models, task));
+            let Shard::Sentences(sentences) = &*task.shard.value else { unreachable!("it has sentences") };
+            let build = || {
+                built = true;
+                Items::new(prepared, sentences)
+            };
+            let key = task.language.key();
+            models.shard(key, |shards| &mut shards.items, task.shard.hash, build, Items::size).unwrap();
+            !built
+        };
+        assert!(!tasks.iter().any(is_there) && tasks.iter().all(is_there));
+        let [x, y] = &tasks;
+        let (grammar, lexicon) = x.language.key();
+        let other = ContentHash::of(b"other strings");
+        models.end_chains((grammar, lexicon), x.shard.hash);
+        models.end_chains((grammar, other), ContentHash::of(b"another shard"));
+        assert!(tasks.iter().all(is_there));
+        models.end_chains((grammar, other), x.shard.hash);
+        let bytes = models.table().all[&x.language.key()].shards.bytes();
+        assert!(bytes == 0 && is_there(y) && !is_there(x));
     }
 
     #[test]
