@@ -34,7 +34,8 @@ With syllables every symbol is a vowel or a consonant. A nucleus is a sequence o
 utterance without a vowel is a segment, the nonterminal `WithoutNucleus`, so that every utterance has a derivation. Vowels are those that
 `model.vowels` names. If it is empty, letters that are vowels or consonants in whatever is written with them (Latin, Cyrillic and Greek script, the
 International Phonetic Alphabet) are known, and other symbols are distinguished by their neighbours (Sukhotin's algorithm). Letters of transcriptions that
-use them otherwise are not believed: where vowels and consonants would alternate much less than by neighbours alone.
+use them otherwise are not believed: where vowels and consonants would alternate much less than by neighbours alone. Where letters are
+believed, a symbol that they do not tell and that mostly has a vowel on one side, such as the *h* of *th* and *sh*, is a consonant.
 
 With `model.inner_vowels`, as `grammaton segment` has it, a vowel with which at most a hundredth of the utterances begin that would if they began with
 any symbol, ten at least, is an inner one, such as the last one of German *habe*: only the first word of an utterance can begin with it (`InnerWord`).
