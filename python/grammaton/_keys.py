@@ -306,6 +306,9 @@ class Keys(TypedDict, total=False):
     models: Literal["all", "one"] | None
     """Models in `model.bin`: those of `all` chains, which vote on new text (eight at most, and beside the first one 256 MiB), or the best `one`."""
 
+    threshold: float | None
+    """Share of the samples that must have a boundary for it to be in a further segmentation, `boundary-vote`, which is the recommended one; the lower, the more boundaries. 0: without it, the models vote on segments (`mbr-vote`)."""
+
     score_every: int | None
     """Number of rounds between evaluations on gold or held-out sentences; 0: only at the end."""
 

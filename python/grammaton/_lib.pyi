@@ -153,6 +153,7 @@ def morphemes_job(
     grammar: str,
     known: list[str | os.PathLike[str] | None],
     cascade: int,
+    threshold: float | None,
     chains: int | None,
     sweeps: int | None,
     seconds: float | None,

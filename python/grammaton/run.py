@@ -260,6 +260,7 @@ def morphemes(
     suffixes: StrPath | None = None,
     stems: StrPath | None = None,
     cascade: int = 0,
+    threshold: float | None = None,
     chains: int | None = None,
     sweeps: int | None = None,
     seconds: float | None = None,
@@ -272,7 +273,8 @@ def morphemes(
     """Finds the morphemes of words, as the command `grammaton morphemes` does, with the same options and defaults.
 
     `words` is a path or an iterable of words. `prefixes`, `suffixes` and `stems` are files of known ones, one per line; with `cascade`, a first run finds as many
-    prefixes and suffixes. The other options are those of `segment`.
+    prefixes and suffixes. A boundary is in the result if its probability is at least `threshold` (.35 by default); 0: as the models vote. The other options
+    are those of `segment`.
 
     >>> found = morphemes(["undo", "redo", "unread", "reread"], chains=1, sweeps=4)
     >>> [line.replace(" ", "") for line in found.segmented]
@@ -288,7 +290,7 @@ def morphemes(
 
     def job(path: Path, dir: Path, assignments: list[str]) -> tuple[Path, list[str]]:
         return _lib.morphemes_job(
-            path, dir, set=assignments, grammar=grammar, known=known, cascade=cascade,
+            path, dir, set=assignments, grammar=grammar, known=known, cascade=cascade, threshold=threshold,
             chains=chains, sweeps=sweeps, seconds=seconds, seed=seed, workers=workers,
         )
 

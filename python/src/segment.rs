@@ -77,7 +77,7 @@ pub fn segment_job(
 
 /// Writes the corpus and the job of words with morphemes, as [`segment_job`] does of a text. `known`: files of prefixes, suffixes and stems.
 #[pyfunction]
-#[pyo3(signature = (text, dir, *, set, grammar, known, cascade, chains, sweeps, seconds, seed, workers))]
+#[pyo3(signature = (text, dir, *, set, grammar, known, cascade, threshold, chains, sweeps, seconds, seed, workers))]
 #[expect(clippy::too_many_arguments, reason = "the options of a command")]
 pub fn morphemes_job(
     py: Python<'_>,
@@ -87,6 +87,7 @@ pub fn morphemes_job(
     grammar: String,
     known: [Option<PathBuf>; 3],
     cascade: i64,
+    threshold: Option<f64>,
     chains: Option<i64>,
     sweeps: Option<i64>,
     seconds: Option<f64>,
@@ -99,7 +100,9 @@ pub fn morphemes_job(
         let text = read(&text, set, true)?;
         let [prefixes, suffixes, stems] = known;
         let known = morphemes::Known { prefixes, suffixes, stems };
-        let model = morphemes::model(&text, &grammar, &known, cascade, &sampling, &mut All(Vec::new()))?;
+        let threshold = threshold.unwrap_or(morphemes::THRESHOLD);
+        let model =
+            morphemes::model(&text, &grammar, &known, cascade, threshold, &sampling, &mut All(Vec::new()))?;
         Ok((sampling.write_job(&text, &model, &dir, &mut All(Vec::new()))?, text.notices))
     })
 }

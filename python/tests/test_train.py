@@ -432,6 +432,10 @@ def test_gold_may_be_a_file(tmp_path: Path) -> None:
     assert found.segmented[1] == "re do"
     with pytest.raises(ValueError, match="--cascade"):
         grammaton.morphemes(["undo"], grammar="unigram", cascade=2)
+    whole = grammaton.morphemes(["undo", "redo", "unread"], threshold=0.0, chains=1, sweeps=4)
+    assert whole.segmentations["mbr-vote"] == whole.segmented
+    with pytest.raises(ValueError, match="threshold"):
+        grammaton.morphemes(["undo"], threshold=1.5)
 
 
 def test_segment_is_the_command(tmp_path: Path, corpus: Path, grammaton_command: Command) -> None:

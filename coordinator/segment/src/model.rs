@@ -73,7 +73,18 @@ pub fn model(
         keys.push(("baselines", vec![toml::Value::from(Baseline::Puddle.name())].into()));
     }
     let files = Vec::new();
-    let mut model = ModelFile { grammar, voters, simpler, effort, cascade: 0, reason, spent, keys, files };
+    let mut model = ModelFile {
+        grammar,
+        voters,
+        simpler,
+        effort,
+        cascade: 0,
+        threshold: 0.0,
+        reason,
+        spent,
+        keys,
+        files,
+    };
     known.words.map_or(Ok(()), |path| model.know("words", "known-words.txt", path))?;
     Ok(model)
 }

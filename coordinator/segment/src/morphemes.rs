@@ -31,11 +31,14 @@ pub struct Known {
     pub stems: Option<PathBuf>,
 }
 
+/// Probability from which on a boundary is printed (docs/results/segment.md).
+pub const THRESHOLD: f64 = 0.35;
+
 /// Several short chains.
 const EFFORT: Effort = Effort { chains: 4, voter_chains: None, sweeps: 50 };
 
 /// The model of a text of words with the grammar of that name, or with the one that [`AUTO`] stands for; with a `cascade` above 0, a first run finds as many
-/// prefixes and suffixes.
+/// prefixes and suffixes. A boundary is printed if its probability is at least `threshold`; if that is 0, the models vote.
 ///
 /// # Errors
 /// An unknown grammar, one without affixes for a cascade, and files that cannot be read.
@@ -44,6 +47,7 @@ pub fn model(
     grammar: &str,
     known: &Known,
     cascade: u32,
+    threshold: f64,
     sampling: &Sampling,
     observer: &mut dyn Observer,
 ) -> Result<ModelFile> {
@@ -62,6 +66,7 @@ pub fn model(
         simpler: Vec::new(),
         effort: EFFORT,
         cascade,
+        threshold,
         reason,
         spent: clock::now().saturating_sub(begun),
         keys: Vec::new(),

@@ -55,6 +55,8 @@ pub struct ModelFile {
     pub effort: Effort,
     /// Number of prefixes and of suffixes that a first run finds; 0 without one.
     pub cascade: u32,
+    /// Probability from which on a boundary is printed; 0 for the vote of the models.
+    pub threshold: f64,
     /// Why these grammars; for the job file.
     pub reason: Option<String>,
     /// Time that the choice of the model took, which is left out of the time for its sweeps.
@@ -130,6 +132,7 @@ const OPTIONS: &[(&str, &str)] = &[
     ("model.stems", "--stems"),
     ("model.words", "--words"),
     ("model.cascade", "--cascade"),
+    ("output.threshold", "--threshold"),
     ("corpus.unit", "--unit"),
     ("corpus.boundary_mark", "--boundary-mark"),
     ("corpus.joined_mark", "--joined-mark"),
@@ -318,13 +321,17 @@ impl Sampling {
         let title = title(&text.corpus().source_name);
         let (seed, hyperparameters) = (self.seed, choice::hyperparameters(*grammar));
         let models = models(*grammar);
+        let threshold = match model.threshold {
+            0.0 => String::new(),
+            threshold => format!("threshold = {threshold:?}\n"),
+        };
         format!(
             "{MARK}. `grammaton train {JOB} --out again` gives the same result.\n{reason}\
              [model]\ngrammar = \"auto:{grammar}\"\n{voters}{voter_chains}{cascade}{keys}\n\
              [corpus]\npath = \"{CORPUS}\"\n{of_text}\n\
              [inference]\nmethod = \"hastings\"\n{hyperparameters}\
              max_rounds = {sweeps}\nkeep_every = {keep_every}\nrestarts = {chains}\nseed = {seed}\n\n\
-             [output]\ndir = \".\"\ntitle = {title}\ndecoders = [\"mbr\"]\nscore_every = 0\n{models}"
+             [output]\ndir = \".\"\ntitle = {title}\ndecoders = [\"mbr\"]\nscore_every = 0\n{models}{threshold}"
         )
     }
 }

@@ -19,7 +19,8 @@ use training::input;
 use training::input::format::{self, OpenText};
 use training::input::segmented_file::{self, Annotated, Resolved, SegmentedFile};
 use training::job::PositionMarks;
-use training::metrics::{CRF, MBR_VOTE};
+use training::metrics::recommended;
+use training::output;
 
 use crate::effort::work;
 use crate::keys::{self, Keys};
@@ -191,12 +192,12 @@ impl Text {
         Ok(lines.join("\n") + "\n")
     }
 
-    /// The text as segmented in a folder of results of [`Text::corpus_file`]: by what is learned from annotated lines, or by the vote of the chains.
+    /// The text as segmented in a folder of results of [`Text::corpus_file`]: by the recommended decoder.
     pub fn segmented_in(&self, dir: &Path) -> Result<String> {
         let options = Options { unit: self.corpus.unit, ..Options::default() };
-        let segmentation = |decoder| dir.join(format!("segmentation.{decoder}.txt"));
-        let learned = Some(segmentation(CRF)).filter(|path| path.exists());
-        let (found, _) = input::corpus(&learned.unwrap_or_else(|| segmentation(MBR_VOTE)), &options)?;
+        let path = |decoder: &str| dir.join(output::segmentation(decoder));
+        let best = recommended(output::decoders().filter(|decoder| path(decoder).exists()));
+        let (found, _) = input::corpus(&path(best.context("no segmentation in the results")?), &options)?;
         let beside = &self.corpus.beside;
         let mut written = self.lines(&self.ends_in(&found)?, |at, line| match beside.get(at) {
             Some((before, after)) => [before, &line[..], after].concat(),

@@ -43,13 +43,26 @@ pub const MAXIMUM_MARGINAL: &str = "maximum-marginal";
 /// The vote of the MBR segmentations by the models of all chains.
 pub const MBR_VOTE: &str = "mbr-vote";
 
+/// The segmentation whose boundaries enough samples have (`output.threshold`).
+pub const BOUNDARY_VOTE: &str = "boundary-vote";
+
 /// What a conditional random field learned from annotated sentences, above the others (`corpus.annotated`).
 pub const CRF: &str = "crf";
 
 /// Decoders, the recommended ones first: those that maximise the expected score before those that maximise a probability, those that
-/// use all chains before those that use one, and what annotations correct first. No scores decided the order.
-const BY_RECOMMENDATION: [&str; 9] =
-    [CRF, MBR_VOTE, MAXIMUM_MARGINAL, "mbr", "mbr-arcs", "max-rule", "mbr-tree", SAMPLE_AVERAGE, "viterbi"];
+/// use all chains before those that use one, and what annotations correct, or the job asks for, first. No scores decided the order.
+const BY_RECOMMENDATION: [&str; 10] = [
+    CRF,
+    BOUNDARY_VOTE,
+    MBR_VOTE,
+    MAXIMUM_MARGINAL,
+    "mbr",
+    "mbr-arcs",
+    "max-rule",
+    "mbr-tree",
+    SAMPLE_AVERAGE,
+    "viterbi",
+];
 
 /// The recommended one of these decoders; `None` if there are none.
 pub fn recommended<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

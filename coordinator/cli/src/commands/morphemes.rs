@@ -8,7 +8,7 @@ use anyhow::Result;
 use grammaton::data::corpus::sniff::Contents;
 use proto::log::Form;
 use segment::model::AUTO;
-use segment::morphemes::{Known, model};
+use segment::morphemes::{Known, THRESHOLD, model};
 use training::progress::Progress;
 
 use super::Answer;
@@ -39,6 +39,9 @@ pub struct Args {
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "40",
           conflicts_with_all = ["prefixes", "suffixes"], value_parser = clap::value_parser!(u32).range(1..=100_000))]
     cascade: Option<u32>,
+    /// Print a boundary where its probability is at least P: the lower, the more boundaries, and the more wrong ones; 0: as the models vote
+    #[arg(long, value_name = "P", default_value_t = THRESHOLD, value_parser = super::train::share)]
+    threshold: f64,
     /// Grammar, as listed by `grammaton grammars`; auto: morph1, or another one that short trials show to agree better with annotated lines
     #[arg(long, value_name = "NAME", default_value = AUTO)]
     grammar: String,
@@ -61,6 +64,7 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
     }
     let mut progress = Progress::new(args.sampling.style(log));
     let cascade = args.cascade.unwrap_or(0);
-    let model = model(&text, &args.grammar, &known, cascade, &args.sampling.sampling(), &mut progress)?;
+    let sampling = args.sampling.sampling();
+    let model = model(&text, &args.grammar, &known, cascade, args.threshold, &sampling, &mut progress)?;
     args.sampling.segment(&folder, &text, &model, log)
 }

@@ -225,7 +225,7 @@ fn heartbeat_timeout(text: &str) -> Result<Duration, String> {
     Ok(found)
 }
 
-fn share(text: &str) -> Result<f64, String> {
+pub(super) fn share(text: &str) -> Result<f64, String> {
     let found = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
     found.ok_or_else(|| "expected a number from 0 to 1, as in 0.05".to_owned())
 }

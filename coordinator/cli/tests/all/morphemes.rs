@@ -90,6 +90,44 @@ fn a_cascade_knows_the_affixes_that_its_first_run_uses_most() {
     }
 }
 
+/// Law: the printed boundaries are those whose probability is at least the threshold, so that a lower one has all those of a higher one.
+#[test]
+fn a_threshold_cuts_where_a_boundary_is_as_probable() {
+    let words: Vec<String> = ["go", "do", "lock", "pack", "load", "tie"]
+        .iter()
+        .flat_map(|stem| ["", "ing", "s", "ed"].map(|suffix| format!("{stem}{suffix}")))
+        .collect();
+    let dir = folder(&[("words.txt", words.join("\n").as_bytes())]);
+    let ends = |word: &str| -> Vec<usize> {
+        let lengths = word.split(' ').map(str::len);
+        lengths.scan(0, |end, length| Some(std::mem::replace(end, *end + length))).skip(1).collect()
+    };
+    let found = |threshold: &str| -> Vec<Vec<usize>> {
+        let out = at(&dir, &format!("out{threshold}"));
+        morphemes(&[&at(&dir, "words.txt"), "--threshold", threshold, "--out", &out]);
+        let segmented = fs::read_to_string(format!("{out}/segmented.txt")).unwrap();
+        let table = fs::read_to_string(format!("{out}/boundaries.tsv")).unwrap();
+        let lines: Vec<Vec<usize>> = segmented.lines().map(ends).collect();
+        for row in table.lines().skip(1) {
+            let [line, position, probability, boundary] = row.split('\t').collect::<Vec<_>>()[..] else {
+                panic!("{row}")
+            };
+            let is_end = lines[line.parse::<usize>().unwrap() - 1].contains(&position.parse().unwrap());
+            assert_eq!(is_end, boundary == "yes", "{row}");
+            if threshold != "0" {
+                let is_probable = probability.parse::<f64>().unwrap() >= threshold.parse().unwrap();
+                assert_eq!(is_end, is_probable, "{row}");
+            }
+        }
+        lines
+    };
+    let [fine, coarse, vote] = ["0.1", "0.9", "0"].map(found);
+    let pairs = || fine.iter().zip(&coarse);
+    assert!(pairs().all(|(fine, coarse)| coarse.iter().all(|end| fine.contains(end))));
+    assert!(pairs().any(|(fine, coarse)| fine != coarse) && vote.len() == fine.len());
+    refused(&["morphemes", &at(&dir, "words.txt"), "--threshold", "1.5"], &["--threshold", "from 0 to 1"]);
+}
+
 #[test]
 fn wrong_affixes_are_refused_in_a_line() {
     let dir = folder(&[("words.txt", b"undo\nredo\n"), ("other.txt", b"zz\n"), ("latin1.txt", b"u\n\xe9\n")]);

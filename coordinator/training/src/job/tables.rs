@@ -357,6 +357,10 @@ table! {
     /// Models in `model.bin`: those of `all` chains, which vote on new text (eight at most, and beside the first one 256 MiB), or the best `one`.
     models: KeptModels = KeptModels::default(), Rules::read_by(SENTENCES);
 
+    /// Share of the samples that must have a boundary for it to be in a further segmentation, `boundary-vote`, which is the recommended one; the lower, the
+    /// more boundaries. 0: without it, the models vote on segments (`mbr-vote`).
+    threshold: f64 = 0.0, Rules::read_by(TABLES).from_to(0.0, 1.0);
+
     /// Number of rounds between evaluations on gold or held-out sentences; 0: only at the end.
     score_every: usize = 10, Rules::read_by(EVERY);
 

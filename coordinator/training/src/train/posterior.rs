@@ -44,6 +44,13 @@ impl Posterior {
         boundaries.iter_mut().chain(&mut segments).for_each(|sum| *sum /= n_chains);
         Probabilities { boundaries, segments }
     }
+
+    /// The ends of the segments of a sentence of `n_symbols` that is cut where a boundary has at least the probability `threshold`.
+    pub fn ends(&self, sentence: usize, n_symbols: u32, threshold: f64) -> Vec<u32> {
+        let boundaries = self.probabilities(sentence, &[n_symbols]).boundaries;
+        let is_end = |end: &u32| boundaries.get(*end as usize - 1).is_none_or(|found| *found >= threshold);
+        (1..=n_symbols).filter(is_end).collect()
+    }
 }
 
 /// Numbers of samples with a boundary at each position, and with each segment of the segmentation that ends at `ends`.
@@ -115,6 +122,10 @@ mod tests {
                 };
                 grammars.iter().map(of_grammar).sum::<f64>() / n_chains as f64
             };
+            for threshold in boundaries.iter().copied().chain([0.5, 1.0]) {
+                let expected: Vec<u32> = (1..n).filter(|&at| boundaries[at as usize - 1] >= threshold).chain([n]).collect();
+                prop_assert_eq!(posterior_of_all.ends(0, n, threshold), expected);
+            }
             for (found, position) in boundaries.iter().zip(1..) {
                 let has = |ends: &[u32]| ends.contains(&position);
                 prop_assert!((found - mean(&has)).abs() < 1e-12);

@@ -33,7 +33,8 @@ use crate::errors::{Counter, Errors};
 use crate::job::Job;
 use crate::lexicon;
 use crate::metrics::{
-    CRF, MAXIMUM_MARGINAL, MBR_VOTE, SAMPLE_AVERAGE, Scores, ScoresByDecoder, decoder_name, recommended,
+    BOUNDARY_VOTE, CRF, MAXIMUM_MARGINAL, MBR_VOTE, SAMPLE_AVERAGE, Scores, ScoresByDecoder, decoder_name,
+    recommended,
 };
 use crate::outcome::{Decoding, Lines, Sample, Samples, percents};
 use crate::row::{Gaps, Row, Status};
@@ -162,13 +163,16 @@ impl Readings {
             votes = Some(ballots.winners(job, input)?);
         }
         let posterior = of_samples.is_some().then_some(&ballots.posterior);
+        let threshold = posterior.zip(Some(job.output.threshold).filter(|&threshold| threshold > 0.0));
         let learned = match (annotated, &votes) {
             (Some(annotated), Some(votes)) => {
                 let of_sentence = |place: usize| {
                     let (shares, ends) = match posterior {
                         Some(posterior) => {
-                            let ends = votes[place].clone();
-                            (posterior.probabilities(place, &ends).boundaries, ends)
+                            let voted = votes[place].clone();
+                            let n_symbols = voted.last().copied().unwrap_or_default();
+                            let ends = threshold.map(|(_, least)| posterior.ends(place, n_symbols, least));
+                            (posterior.probabilities(place, &voted).boundaries, ends.unwrap_or(voted))
                         }
                         None => ballots.of_new_text(place),
                     };
@@ -199,6 +203,7 @@ impl Readings {
             names.extend([SAMPLE_AVERAGE, MAXIMUM_MARGINAL]);
         }
         names.extend(votes.as_ref().map(|_| MBR_VOTE));
+        names.extend(threshold.map(|_| BOUNDARY_VOTE));
         names.extend(learned.as_ref().map(|_| CRF));
         let mut scorers: Vec<Scorer<u32>> = names.iter().map(|_| Scorer::default()).collect();
         let (mut lengths, mut gold_lengths) = (SegmentLengths::default(), SegmentLengths::default());
@@ -245,6 +250,11 @@ impl Readings {
                 }
                 if let Some(votes) = &votes {
                     let ends = votes[place].clone();
+                    found.push(Reading { ends, tree: None, log_probability: None, analysed: true });
+                }
+                if let Some((posterior, least)) = threshold {
+                    let n_symbols = block.corpus.sentences[at].len() as u32;
+                    let ends = posterior.ends(place, n_symbols, least);
                     found.push(Reading { ends, tree: None, log_probability: None, analysed: true });
                 }
                 if let Some(learned) = &learned {
