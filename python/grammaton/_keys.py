@@ -43,7 +43,7 @@ class Keys(TypedDict, total=False):
     """File of known words, one per line, which a grammar of utterances gets as rules beside what it learns."""
 
     cascade: int | None
-    """Number of prefixes and of suffixes, the most used ones of a first run with `auto:morph15`, that the run knows (a *cascade*; Eskander, Rambow & Yang 2016); 0: no first run. The first run has the same settings."""
+    """Number of prefixes and of suffixes, the most used ones of a first run with `auto:morph15`, that the run knows (a *cascade*; Eskander, Rambow & Yang 2016); 0: no first run. The first run has a quarter of the chains and half the rounds."""
 
     adapted: list[str] | tuple[str, ...] | None
     """Tags, or the classes `noun`, `proper`, `verb`, whose constituents are adapted."""

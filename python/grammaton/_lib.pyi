@@ -152,7 +152,7 @@ def morphemes_job(
     set: list[str],
     grammar: str,
     known: list[str | os.PathLike[str] | None],
-    cascade: int,
+    cascade: int | None,
     threshold: float | None,
     chains: int | None,
     sweeps: int | None,

@@ -259,7 +259,7 @@ def morphemes(
     prefixes: StrPath | None = None,
     suffixes: StrPath | None = None,
     stems: StrPath | None = None,
-    cascade: int = 0,
+    cascade: int | None = None,
     threshold: float | None = None,
     chains: int | None = None,
     sweeps: int | None = None,
@@ -273,7 +273,7 @@ def morphemes(
     """Finds the morphemes of words, as the command `grammaton morphemes` does, with the same options and defaults.
 
     `words` is a path or an iterable of words. `prefixes`, `suffixes` and `stems` are files of known ones, one per line; with `cascade`, a first run finds as many
-    prefixes and suffixes. A boundary is in the result if its probability is at least `threshold` (.35 by default); 0: as the models vote. The other options
+    prefixes and suffixes (40 in lists of 40,000 words or more, unless it is 0). A boundary is in the result if its probability is at least `threshold` (.35 by default); 0: as the models vote. The other options
     are those of `segment`.
 
     >>> found = morphemes(["undo", "redo", "unread", "reread"], chains=1, sweeps=4)

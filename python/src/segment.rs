@@ -86,7 +86,7 @@ pub fn morphemes_job(
     set: Vec<String>,
     grammar: String,
     known: [Option<PathBuf>; 3],
-    cascade: i64,
+    cascade: Option<i64>,
     threshold: Option<f64>,
     chains: Option<i64>,
     sweeps: Option<i64>,
@@ -95,7 +95,7 @@ pub fn morphemes_job(
     workers: Option<i64>,
 ) -> PyResult<(PathBuf, Vec<String>)> {
     let sampling = sampling(chains, sweeps, seconds, seed, workers)?;
-    let cascade = count("cascade", Some(cascade), 0..=100_000u32)?.unwrap_or_default();
+    let cascade = count("cascade", cascade, 0..=100_000u32)?;
     interruptible(py, move || {
         let text = read(&text, set, true)?;
         let [prefixes, suffixes, stems] = known;

@@ -187,7 +187,7 @@ impl Sampling {
         let names = names_in(dir.path(), text);
         let mut notice = |text: &str| observer.on(&RunEvent::Notice(with_names(text, &names)));
         let begun = clock::now();
-        // Of a cascade the second run is measured; the first one has as many sweeps.
+        // Of a cascade the second run is measured; the first one is shorter.
         let n_runs = if model.cascade > 0 { 2 } else { 1 };
         let left = || seconds.saturating_sub(model.spent + clock::now().saturating_sub(begun)) / n_runs;
         let (part, times) = text.part(seconds.as_secs_f64() * PROBE_WORK);

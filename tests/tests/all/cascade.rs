@@ -60,7 +60,8 @@ fn with_adaptors_of_the_job(grammar: &str) -> String {
 fn second_run_is_the_job_with_the_affixes_of_the_first_one() {
     let cascaded = cascade();
     let first = folder(&[("job.toml", &job("auto:morph15", ""))]);
-    first.train("first", &[]);
+    let shorter = format!("inference.max_rounds={}", ROUNDS / 2);
+    first.train("first", &["--set", "inference.restarts=1", "--set", &shorter]);
     let [prefixes, suffixes] = ["PrefixMorph", "SuffixMorph"].map(|name| most_used(&first, name));
     let trained = cascaded.train("out", &[]);
     let grammar = with_adaptors_of_the_job(&cascaded.read("out/model/grammar.txt"));

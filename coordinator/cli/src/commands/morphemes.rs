@@ -35,9 +35,10 @@ pub struct Args {
     /// File of known stems, one per line
     #[arg(long, value_name = "FILE")]
     stems: Option<PathBuf>,
-    /// Run twice: the N prefixes and N suffixes that a first run with morph15 uses most are known to the second [without N: 40]
+    /// Run twice: the N prefixes and N suffixes that a first, shorter run with morph15 uses most are known to the second; 0: run once [without N: 40; without
+    /// the option: 40 for lists of 40,000 different words or more without known affixes and --seconds, else 0]
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "40",
-          conflicts_with_all = ["prefixes", "suffixes"], value_parser = clap::value_parser!(u32).range(1..=100_000))]
+          conflicts_with_all = ["prefixes", "suffixes"], value_parser = clap::value_parser!(u32).range(0..=100_000))]
     cascade: Option<u32>,
     /// Print a boundary where its probability is at least P: the lower, the more boundaries, and the more wrong ones; 0: as the models vote
     #[arg(long, value_name = "P", default_value_t = THRESHOLD, value_parser = super::train::share)]
@@ -63,8 +64,7 @@ pub fn run(args: &Args, log: Form) -> Result<Answer> {
         return Ok(answer);
     }
     let mut progress = Progress::new(args.sampling.style(log));
-    let cascade = args.cascade.unwrap_or(0);
     let sampling = args.sampling.sampling();
-    let model = model(&text, &args.grammar, &known, cascade, args.threshold, &sampling, &mut progress)?;
+    let model = model(&text, &args.grammar, &known, args.cascade, args.threshold, &sampling, &mut progress)?;
     args.sampling.segment(&folder, &text, &model, log)
 }

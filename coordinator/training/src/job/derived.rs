@@ -44,7 +44,8 @@ impl Job {
         self.with_grammars(grammar, vec![voter])
     }
 
-    /// The first run of a cascade: the job with another grammar of morphemes, and its own place for checkpoints. `None` if it is no cascade.
+    /// The first run of a cascade: the job with another grammar of morphemes, a quarter of the chains and half the rounds, and its own place for checkpoints.
+    /// `None` if it is no cascade.
     pub fn first_of_cascade(&self) -> Option<Job> {
         let mut job = self.clone();
         if std::mem::take(&mut job.model.cascade) == 0 {
@@ -54,6 +55,12 @@ impl Job {
         job.output.checkpoints = format!("{}/first", self.output.checkpoints());
         job.output.segments.clear(); // they are nonterminals of the other grammar
         job.corpus.remove_annotations(); // its segmentation is not printed
+        for inference in
+            std::iter::once(&mut job.inference).chain(job.points.iter_mut().map(|point| &mut point.inference))
+        {
+            inference.restarts = inference.restarts.div_ceil(4);
+            inference.max_rounds = inference.max_rounds.div_ceil(2);
+        }
         job.notices.clear(); // the run that follows tells them
         Some(job)
     }

@@ -99,7 +99,7 @@ table! {
     words: PathBuf = PathBuf::new(), Rules::read_by(SENTENCES).file_unless(|_| false).with(UTTERANCES);
 
     /// Number of prefixes and of suffixes, the most used ones of a first run with `auto:morph15`, that the run knows (a *cascade*; Eskander, Rambow
-    /// & Yang 2016); 0: no first run. The first run has the same settings.
+    /// & Yang 2016); 0: no first run. The first run has a quarter of the chains and half the rounds.
     cascade: usize = 0, Rules::read_by(TABLES).from_to(0.0, 100_000.0);
 
     /// Tags, or the classes `noun`, `proper`, `verb`, whose constituents are adapted.

@@ -482,9 +482,7 @@ fn grammar(
                 notices.push(format!("model.grammar: chosen when training begins; checked with auto:{kind}"));
             }
             if job.model.cascade > 0 && job.found == FoundAffixes::default() {
-                notices.push(
-                    "model.cascade: a first run of as many rounds finds affixes; checked without".to_owned(),
-                );
+                notices.push("model.cascade: a first, shorter run finds affixes; checked without".to_owned());
             }
             let is_variational = |point: &Point| !point.inference.method.is_sampler();
             if kind.has_collocations()
