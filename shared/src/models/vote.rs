@@ -189,18 +189,18 @@ mod tests {
 
     #[test]
     fn baselines_decide_where_models_do_not() {
-        // PUDDLE knows "01" as a sentence, and cuts it out.
-        let sentences = [vec![0, 1], vec![0, 1, 2, 3]];
+        // PUDDLE knows "01" and "23" as sentences, and cuts them out.
+        let sentences = [vec![0, 1], vec![2, 3], vec![0, 1, 2, 3]];
         let of_models = |whole: &[bool]| {
             let cut = |&whole: &bool| if whole { vec![4] } else { vec![2, 4] };
-            vec![vec![vec![2]; whole.len()], whole.iter().map(cut).collect()]
+            vec![vec![vec![2]; whole.len()], vec![vec![2]; whole.len()], whole.iter().map(cut).collect()]
         };
         let with = |baselines: &[Baseline], whole: &[bool]| {
-            vote_with(baselines, &sentences, of_models(whole))[1].clone()
+            vote_with(baselines, &sentences, of_models(whole))[2].clone()
         };
-        assert_eq!(Baseline::Puddle.segment(&sentences)[1], [2, 4]);
+        assert_eq!(Baseline::Puddle.segment(&sentences)[2], [2, 4]);
         assert_eq!(
-            (with(&[], &[true, false]), with(&[Baseline::Puddle], &[true, false])),
+            (with(&[], &[true, true, false]), with(&[Baseline::Puddle], &[true, true, false])),
             (vec![4], vec![2, 4])
         );
         assert_eq!(with(&[Baseline::Puddle], &[true, true]), [4], "all models together have more weight");

@@ -104,7 +104,8 @@ fn collocations_by_variational_bayes_are_warned_of() {
             "[model]\ngrammar = \"auto:{grammar}\"\n[corpus]\npath = \"corpus.txt\"\n[inference]\nmethod = \"{method}\"\n"
         );
         fs::write(dir.path().join("job.toml"), job).unwrap();
-        let printed = stdout(&grammaton(&["check", &at(&dir, "job.toml")]).success());
+        let found = grammaton(&["check", &at(&dir, "job.toml")]).success();
+        let printed = String::from_utf8(found.get_output().stderr.clone()).unwrap();
         assert_eq!(printed.contains("take inference.method = \"hastings\""), warns, "{printed}");
     }
 }

@@ -129,7 +129,16 @@ fn probe(
         "model.voter_chains" => {
             (&["model.voters=[\"auto:colloc\"]", "inference.max_rounds=2"], &["2", "3", "4", "6"])
         }
-        "model.baselines" => (&[], &["[\"puddle\"]", "[\"dibs\"]", "[\"tp\"]", "[\"mi\"]"]),
+        // Chains that disagree.
+        "model.baselines" => (
+            &[
+                "inference.restarts=2",
+                "inference.max_rounds=1",
+                "inference.burn_in=0.0",
+                "inference.keep_every=1",
+            ],
+            &["[\"puddle\"]", "[\"dibs\"]", "[\"tp\"]", "[\"mi\"]"],
+        ),
         "model.vowels" => (&["model.grammar=auto:colloc-syllable"], &["\"a b\"", "\"c\""]),
         "model.inner_vowels" => {
             (&["model.grammar=auto:colloc-syllable", "model.vowels=a b", "corpus.path=inner.txt"], &["true"])
