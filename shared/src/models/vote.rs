@@ -13,9 +13,10 @@
 //! assert_eq!(vote(&[sentence], &[1.0, 3.0, 1.0]), [[4]]);
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::baselines::Baseline;
+use crate::data::eval::segmentation::score;
 
 /// The weights of votes for the segments of a sentence, by end and start.
 type Votes = BTreeMap<(u32, u32), f64>;
@@ -37,22 +38,11 @@ pub fn vote_with(
     }
     for baseline in baselines {
         let found = baseline.segment(sentences);
-        let agreement = agreement(&found, &of_models);
+        let agreement = score(sentences, &of_models, &found).token.f1.unwrap_or(0.0);
         weights.push(n_models as f64 * agreement * agreement);
         segmentations.iter_mut().zip(found).for_each(|(by_voter, ends)| by_voter.push(ends));
     }
     vote(&segmentations, &weights)
-}
-
-/// F1 of the segments of one segmentation against another.
-fn agreement(one: &[Vec<u32>], other: &[Vec<u32>]) -> f64 {
-    let (mut n_common, mut n) = (0, 0);
-    for (one, other) in one.iter().zip(other) {
-        let other: BTreeSet<(u32, u32)> = segments(other).collect();
-        n_common += segments(one).filter(|segment| other.contains(segment)).count();
-        n += one.len() + other.len();
-    }
-    2.0 * n_common as f64 / n.max(1) as f64
 }
 
 /// End and start of each segment.
