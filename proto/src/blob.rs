@@ -39,7 +39,7 @@ impl Blob {
         if let Some(Language { grammar, lexicon }) = task.language.clone() {
             blobs.extend([Blob::Grammar(grammar), Blob::Lexicon(lexicon)]);
         }
-        blobs.push(Blob::Shard(task.shard.clone()));
+        blobs.extend(task.shards().cloned().map(Blob::Shard));
         match &task.work {
             Work::Decode(decode) => blobs.push(Blob::Decode(decode.clone())),
             Work::Fit(fit) => blobs.push(Blob::Fit(fit.clone())),

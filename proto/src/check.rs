@@ -15,6 +15,7 @@ use grammaton::grammar::check::Defect;
 use grammaton::grammar::lexicon::Lexicon;
 use grammaton::limits::is_count;
 use grammaton::num::Wide;
+use grammaton::num::tree_sum::MAX_GROUP;
 use grammaton::work::shard::Shard;
 use grammaton::work::task::{Answer, Language, RunsError, Task, Work};
 use serde::de::DeserializeOwned;
@@ -22,7 +23,7 @@ use serde::de::DeserializeOwned;
 use items::Items;
 use kinds::{annotate, candidates, collapse, cover, decode, expect, fit, index, sample, sweep};
 use sizes::ENVELOPE;
-use values::{nonempty, terminals};
+use values::{at_most, nonempty, terminals};
 
 mod items;
 mod kinds;
@@ -225,10 +226,17 @@ pub fn trees(shard: &Shard) -> Result<(), Invalid> {
     trees.check(rules).map_err(|error| wrong(&error))
 }
 
+/// Checks that the task has several shards only if their answers can be added, and not too many.
+pub fn group(task: &Task) -> Result<(), Invalid> {
+    let most = if task.work.is_summed() { MAX_GROUP - 1 } else { 0 };
+    at_most("lease.further", task.further.len() as u64, most as u64)
+}
+
 /// Checks the request of a task against its grammar, lexicon and shard. The number of weights is checked when the task is
 /// computed, since only the shard's index tells how many parameters the shard touches.
 pub fn work(task: &Task) -> Result<(), Invalid> {
     let items = || Items::of(task);
+    group(task)?;
     match &task.work {
         Work::Candidates(_) | Work::Cover | Work::Index => items().map(drop),
         Work::Expect { weights: given, .. } => {

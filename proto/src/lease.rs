@@ -19,6 +19,7 @@ pub fn to_wire(id: LeaseId, task: &Task) -> (v1::LeaseHead, Bytes) {
         lexicon: hash(|language| language.lexicon.hash).unwrap_or_default(),
         shard: hash_to_wire(task.shard.hash),
         extent: Some(payload::extent(&payload)),
+        further: task.further.iter().map(|shard| hash_to_wire(shard.hash)).collect(),
     };
     (head, payload)
 }
@@ -47,10 +48,13 @@ pub fn task_from_wire<'b>(
         Some(Language { grammar, lexicon })
     };
     let shard = named!(Shard, "lease.shard", hash("lease.shard", &head.shard)?)?;
+    let further =
+        head.further.iter().map(|bytes| named!(Shard, "lease.further", hash("lease.further", bytes)?));
+    let further = further.collect::<Result<_, Invalid>>()?;
     let work = decoded::<Request>("work", payload)?.resolve(
         |hash| named!(ShardState, "work.shard_state", hash),
         |hash| named!(Decode, "work.decode", hash),
         |hash| named!(Fit, "work.fit", hash),
     )?;
-    Ok(Task { language, shard, work })
+    Ok(Task { language, shard, further, work })
 }

@@ -63,7 +63,12 @@ fn measure(symbols: &[String], tags: &[Vec<u32>], merge: bool, runs: usize) {
     let ask = |shard: &Named<Shard>, work| {
         let (grammar, lexicon) = (grammar.clone(), lexicon.clone());
         engine
-            .run(&Task { language: Some(Language { grammar, lexicon }), shard: shard.clone(), work })
+            .run(&Task {
+                language: Some(Language { grammar, lexicon }),
+                shard: shard.clone(),
+                work,
+                further: Vec::new(),
+            })
             .expect("the work fits the shard")
     };
     let index = |shard| match ask(shard, Work::Index) {

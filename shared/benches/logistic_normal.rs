@@ -57,7 +57,12 @@ fn main() {
         let answer = |shard: usize, work| {
             let (grammar, lexicon, shard) = (grammar.clone(), lexicon.clone(), shards[shard].clone());
             engine
-                .run(&Task { language: Some(Language { grammar, lexicon }), shard, work })
+                .run(&Task {
+                    language: Some(Language { grammar, lexicon }),
+                    shard,
+                    work,
+                    further: Vec::new(),
+                })
                 .expect("the work fits the shard")
         };
         let step = trainer::round(&mut trainer, &indexes, Collect::default(), answer);

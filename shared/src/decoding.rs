@@ -45,6 +45,7 @@ impl Decoding {
             }),
             shard: Named::new(Shard::Sentences(Vec::new())),
             work: Work::Decode(Named::new(decode)),
+            further: Vec::new(),
         };
         Decoding { engine: Engine::default(), task, prepared: OnceLock::new() }
     }

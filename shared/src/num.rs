@@ -28,6 +28,7 @@ pub mod pitman_yor;
 pub mod random;
 pub mod rows;
 pub mod special;
+pub mod tree_sum;
 pub mod wide;
 
 pub use noise::Noise;

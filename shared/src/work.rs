@@ -3,7 +3,7 @@
 
 mod content;
 mod context;
-mod counts;
+pub mod counts;
 pub mod engine;
 mod error;
 mod heap;

@@ -259,6 +259,7 @@ pub fn echo_task(name: u32, duration: Duration, n_weights: usize) -> Task {
         language: Some(Language { grammar: Named::new(grammar), lexicon }),
         shard: Named::new(Shard::Sentences(vec![sentence])),
         work: Work::Expect { weights: weights.into_iter().collect(), losses: false },
+        further: Vec::new(),
     }
 }
 

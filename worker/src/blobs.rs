@@ -7,14 +7,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use grammaton::num::tree_sum::MAX_GROUP;
 use grammaton::work::task::{Answer, ContentHash, Named, Task, Work};
 use proto::blob::{self, Blob};
 use proto::check::{self, Invalid};
 use proto::lease;
 use proto::v1;
 
-/// Maximum number of blobs of a lease: grammar, lexicon, shard, and decoding weights, priors or the shard's state.
-const PER_LEASE: usize = 4;
+/// Maximum number of blobs of a lease: grammar, lexicon, shards, and decoding weights, priors or the shard's state.
+const PER_LEASE: usize = 3 + MAX_GROUP;
 
 /// The new state of a shard, from an answer.
 #[derive(Clone)]
@@ -133,9 +134,9 @@ impl Blobs {
     }
 
     fn check(&mut self, task: &Task) -> Result<(), Invalid> {
-        let shard = task.shard.hash;
+        check::group(task)?;
         let Some(language) = &task.language else {
-            self.once([shard; 3], || check::trees(&task.shard.value))?;
+            self.once([task.shard.hash; 3], || check::trees(&task.shard.value))?;
             return check::work(task);
         };
         let (grammar, lexicon) = (language.grammar.hash, language.lexicon.hash);
@@ -143,7 +144,9 @@ impl Blobs {
         self.once([grammar, lexicon, lexicon], || {
             check::lexicon(&language.grammar.value, &language.lexicon.value)
         })?;
-        self.once([grammar, lexicon, shard], || check::shard(language, &task.shard.value))?;
+        for shard in task.shards() {
+            self.once([grammar, lexicon, shard.hash], || check::shard(language, &shard.value))?;
+        }
         match &task.work {
             Work::Decode(decode) => self.once([grammar, lexicon, decode.hash], || check::work(task)),
             Work::Fit(fit) => self.once([grammar, lexicon, fit.hash], || check::work(task)),
@@ -221,6 +224,7 @@ mod tests {
             language: Some(Language { grammar: Named::new(grammar), lexicon }),
             shard: Named::new(grammaton::work::shard::Shard::Sentences(vec![])),
             work: Work::Index,
+            further: Vec::new(),
         }
     }
 }

@@ -180,7 +180,12 @@ mod tests {
     }
 
     fn task() -> Task {
-        Task { language: None, shard: Named::new(Shard::Sentences(Vec::new())), work: Work::Cover }
+        Task {
+            language: None,
+            shard: Named::new(Shard::Sentences(Vec::new())),
+            work: Work::Cover,
+            further: Vec::new(),
+        }
     }
 
     fn answer() -> Report {

@@ -55,7 +55,7 @@ pub struct TaskLoad {
 /// The tasks of a round, and what else the coordinator does in it.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Load {
-    /// Tasks, one for each shard; at least one.
+    /// Tasks, at least one.
     pub tasks: Vec<TaskLoad>,
     /// Message that every member is sent once: grammar and strings.
     pub once: Message,

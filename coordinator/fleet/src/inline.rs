@@ -50,6 +50,6 @@ impl Map for Inline {
         }
         let busy = busy_by_task.iter().sum();
         let (wall, attempts) = (begun.elapsed(), tasks.len());
-        Ok(MapReport { wall, busy, busy_by_task, attempts, ..MapReport::default() })
+        Ok(MapReport { wall, busy, busy_by_task, attempts, slots: 1, ..MapReport::default() })
     }
 }

@@ -292,6 +292,8 @@ pub struct MapReport {
     pub busy_by_task: Vec<Duration>,
     /// Number of leases, with backups and repeats.
     pub attempts: usize,
+    /// Tasks that the members which were present in the end compute at the same time.
+    pub slots: usize,
     /// The first [`LOSSES`] members that were lost meanwhile.
     pub losses: Vec<Loss>,
     /// Bytes sent to remote members meanwhile, including other batches.
@@ -682,7 +684,7 @@ mod tests {
         let config = FleetConfig { local_workers: 2, room: 200, compute, ..FleetConfig::default() };
         let fleet = Fleet::start(config).unwrap();
         let shard = Named::new(Shard::Sentences(Vec::new()));
-        let task = Task { language: None, shard, work: Work::Cover };
+        let task = Task { language: None, shard, work: Work::Cover, further: Vec::new() };
         let mut taken = 0;
         let report = fleet.map(Stage::Cover, vec![task; 60], |at, _| {
             assert_eq!(at, taken);
@@ -706,6 +708,7 @@ mod tests {
             language: Some(Language { grammar, lexicon }),
             shard: Named::new(Shard::Sentences(vec![sentence])),
             work: Work::Cover,
+            further: Vec::new(),
         };
         let listen = Some(Listen::at("127.0.0.1:0".parse().unwrap()));
         let config =

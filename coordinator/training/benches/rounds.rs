@@ -73,11 +73,12 @@ fn rounds(job: &Job, plan: &Plan, fleet: &Inline) {
         let begun = now();
         trainer.begin(Collect::default());
         let prepared = millis(begun);
-        let asked = trainer.shards(plan).into_iter().map(|shard| (0, shard)).collect();
+        let groups = plan.groups(&trainer.shards(plan), 0);
+        let asked = groups.iter().cloned().map(|group| (0, group)).collect();
         let tasks = plan::round(vec![(plan, trainer.ask(plan).expect("the shards are there"))], asked);
         let stage = Stage::Round { run: 1, round };
-        let add = |at, answer| {
-            assert!(trainer.add(plan, at, answer).expect("the shards are there"));
+        let add = |at: usize, answer| {
+            assert!(trainer.add(plan, groups[at].clone(), answer).expect("the shards are there"));
             Ok(())
         };
         plan::map(fleet, stage, tasks, add).expect("workers answer");
@@ -101,7 +102,7 @@ fn passes(plan: &Plan) {
     let first_string = prepared.grammar.space().first_string().0;
     let mut forests: Vec<Forest> = Vec::new();
     let begun = now();
-    for planned in plan.shards.iter() {
+    for planned in &plan.shards.each {
         let mut keep = |root, tokens| {
             let forest = builder.build(root, tokens).unwrap().expect("every item has a derivation");
             forests.push(chains.fold(&forest, first_string));

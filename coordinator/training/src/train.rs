@@ -29,6 +29,7 @@ pub mod dependencies;
 mod found;
 mod gold;
 pub mod group;
+mod grouping;
 pub mod held_out;
 pub mod input;
 #[cfg(test)]

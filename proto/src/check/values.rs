@@ -112,8 +112,8 @@ pub fn missing(
 /// Checks that no parameter has more uses than derivations of the items can have nodes.
 pub fn uses(field: &'static str, task: &Items<'_>, counts: &[f64]) -> Result<(), Invalid> {
     // Binary nodes of long rules, and the rounding of sums, are within a factor of two.
-    let most = 2.0 * most_nodes(task) as f64;
-    numbers(field, counts, "that is not negative, and at most the uses that the shard can have", |count| {
+    let most = 2.0 * sum(task.each().map(|shard| most_nodes(&shard))) as f64;
+    numbers(field, counts, "that is not negative, and at most the uses that its shards can have", |count| {
         (0.0..=most).contains(&count)
     })
 }

@@ -36,6 +36,7 @@ fn task(priors: Vec<Prior>) -> Task {
         language: Some(Language { grammar: Named::new(grammar), lexicon: Named::new(Lexicon::default()) }),
         shard: Named::new(Shard::Sentences(sentences)),
         work: Work::Fit(Named::new(Fit { priors, until, components: Vec::new() })),
+        further: Vec::new(),
     }
 }
 
@@ -80,6 +81,7 @@ fn mixed() -> Task {
         language: Some(Language { grammar: Named::new(grammar), lexicon: Named::new(Lexicon::default()) }),
         shard: Named::new(Shard::Sentences(sentences)),
         work: Work::Fit(Named::new(Fit { priors, until, components })),
+        further: Vec::new(),
     }
 }
 
@@ -208,8 +210,12 @@ fn answers_to_another_task_are_refused() {
     assert!(!check(|statistics| statistics.moments.truncate(1)));
     assert!(!check(|statistics| statistics.moments[0].first.truncate(1)));
     assert!(!check(|statistics| statistics.moments[0].second.truncate(1)));
-    let unbounded = Answer::Fitted(Fitted::Unbounded { sentence: 3 });
+    let unbounded = Answer::Fitted(Fitted::Unbounded { shard: 0, sentence: 3 });
     assert!(matches!(check::answer(&task, &unbounded), Err(Invalid::Range { .. })));
+    let unbounded = Answer::Fitted(Fitted::Unbounded { shard: 1, sentence: 0 });
+    assert!(matches!(check::answer(&task, &unbounded), Err(Invalid::Range { .. })));
+    let of_two = Task { further: vec![task.shard.clone()], ..task.clone() };
+    assert_eq!(check::answer(&of_two, &unbounded), Ok(()));
 
     assert!(!check(|statistics| statistics.moments[0].second.push(0.0)));
     assert!(!check(|statistics| statistics.bound = f64::NAN));

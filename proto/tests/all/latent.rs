@@ -25,6 +25,7 @@ fn task(pass: Pass) -> Task {
         language: None,
         shard: Named::new(shard()),
         work: Work::Annotate(Annotate { n_subtypes: N_SUBTYPES, pass }),
+        further: Vec::new(),
     }
 }
 

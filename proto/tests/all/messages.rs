@@ -13,6 +13,8 @@ use grammaton::models::decode::{Decode, Decoder};
 use grammaton::models::sampler::state::{Choice, TableId};
 use grammaton::models::sampler::{Hyper, HyperPrior, Settings, State};
 use grammaton::num::Wide;
+use grammaton::num::tree_sum::MAX_GROUP;
+use grammaton::work::counts::union;
 use grammaton::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use grammaton::work::shard::Shard;
 use grammaton::work::task::{
@@ -58,7 +60,7 @@ pub fn answered() -> Vec<(Task, Answer)> {
     let full = Named::new(lexicon);
     let on = |lexicon: &Named<Lexicon>, shard: &Named<Shard>, work| {
         let (grammar, lexicon, shard) = (grammar.clone(), lexicon.clone(), shard.clone());
-        let task = Task { language: Some(Language { grammar, lexicon }), shard, work };
+        let task = Task { language: Some(Language { grammar, lexicon }), shard, work, further: Vec::new() };
         let answer = engine(&task).expect("the task has an answer");
         (task, answer)
     };
@@ -117,7 +119,40 @@ pub fn every_kind() -> Vec<(Task, Answer)> {
     let mut all = answered();
     all.extend([super::fit::answered(), super::fit::answered_mixture()]);
     all.extend(super::latent::answered());
+    all.push(of_a_group(&all));
     all
+}
+
+/// Counts of the shards of all tasks that ask for some, as one task.
+fn of_a_group(all: &[(Task, Answer)]) -> (Task, Answer) {
+    let engine = grammaton::work::engine::engine();
+    let each = all.iter().map(|(task, _)| task).filter(|task| matches!(task.work, Work::Expect { .. }));
+    let each: Vec<&Task> = each.collect();
+    let index = |task: &&Task| match engine(&Task { work: Work::Index, ..(*task).clone() }) {
+        Ok(Answer::Index(index)) => index.params,
+        other => panic!("{other:?} is not an index"),
+    };
+    let indexes: Vec<Vec<ParamId>> = each.iter().map(index).collect();
+    let params = union(indexes.iter().map(Vec::as_slice));
+    let weights = params.iter().map(|_| Wide::from_f64(0.5)).collect();
+    let task = Task {
+        further: each[1..].iter().map(|task| task.shard.clone()).collect(),
+        work: Work::Expect { weights, losses: true },
+        ..each[0].clone()
+    };
+    let answer = engine(&task).expect("the task has an answer");
+    (task, answer)
+}
+
+/// Law: a task has several shards only if their answers can be added, and at most as many as a group.
+#[test]
+fn only_what_can_be_added_is_asked_of_groups() {
+    for (task, _) in every_kind() {
+        let with = |n: usize| Task { further: vec![task.shard.clone(); n], ..task.clone() };
+        assert_eq!(check::group(&with(1)).is_ok(), task.work.is_summed(), "{:?}", task.work);
+        assert!(check::group(&with(0)).is_ok() && check::group(&with(MAX_GROUP)).is_err());
+        assert!(check::work(&with(MAX_GROUP)).is_err());
+    }
 }
 
 /// Checks all of a task, as a worker does.

@@ -64,11 +64,16 @@ impl InProcess {
         };
         let task = |&at: &usize| {
             let InMemory { shard, params, .. } = &shards.all[at];
-            Task { language: language.clone(), shard: shard.clone(), work: ask.work(at, params) }
+            Task {
+                language: language.clone(),
+                shard: shard.clone(),
+                work: ask.work(at, params),
+                further: Vec::new(),
+            }
         };
         self.each(&trainer.shards(shards), task, |&shard, answer| {
             let answer = answer.map_err(RoundError::Compute)?;
-            if trainer.add(shards, shard, answer).map_err(unreadable)? {
+            if trainer.add(shards, shard..shard + 1, answer).map_err(unreadable)? {
                 Ok(())
             } else {
                 Err(RoundError::Failure(Failure::WrongAnswer { shard }))
@@ -118,6 +123,7 @@ impl Workers for InProcess {
             language: Some(language.clone()),
             shard: shard.clone(),
             work: work.clone(),
+            further: Vec::new(),
         };
         self.each(&shards, task, |&(at, _), answer| each(at, answer?))
     }

@@ -1,6 +1,6 @@
 //! The trainer of adaptor grammars by variational Bayes.
 //!
-//! A round's sums over the shards ([`Totals`]) move the parameters: strings in use ([`crate::models::adaptor::selection`]), order of the sticks,
+//! A round's sums over the shards ([`Summing`]) move the parameters: strings in use ([`crate::models::adaptor::selection`]), order of the sticks,
 //! γ and τ, hyper-parameters. Rounds read all shards (`batch`; Cohen, Blei & Smith 2010), or all shards of strings and a sample of the
 //! sentences (`samples`; Hoffman et al. 2013); strings leave and return by a rule of either.
 //!
@@ -15,6 +15,7 @@
 mod batch;
 mod samples;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -29,7 +30,7 @@ use crate::models::adaptor::selection::StringTable;
 use crate::models::adaptor::start::Start;
 use crate::models::sampler::Hyper;
 use crate::num::{Noise, Wide};
-use crate::train::round::{Ask, Step, Totals, are_out_of_use, in_use};
+use crate::train::round::{Ask, Step, Summing, are_out_of_use, in_use};
 use crate::train::state::{StateError, check_counts, check_rounds};
 use crate::train::trainer::{self, Collect, Failure, Learned, Past, Read, Report, Shards};
 use crate::work::task::Answer;
@@ -123,9 +124,9 @@ pub struct Trainer {
     /// The weights of the round under way; empty between two rounds.
     weights: Arc<Vec<Wide>>,
     /// The sums over its shards; over samples, those of sentences.
-    totals: Totals,
+    totals: Summing,
     /// Over samples, the sums over the shards of strings.
-    of_strings: Totals,
+    of_strings: Summing,
 }
 
 /// State of a [`Trainer`] after a round.
@@ -194,7 +195,7 @@ impl Trainer {
         state: State,
     ) -> Trainer {
         let table = StringTable::new(&grammar, &lexicon);
-        let (weights, totals, of_strings) = (Arc::default(), Totals::default(), Totals::default());
+        let (weights, totals, of_strings) = (Arc::default(), Summing::default(), Summing::default());
         let before_round = None;
         Trainer { grammar, lexicon, table, settings, noise, state, before_round, weights, totals, of_strings }
     }
@@ -288,7 +289,7 @@ impl trainer::Trainer for Trainer {
 
     fn begin(&mut self, _: Collect) {
         self.weights = Arc::new(self.weights());
-        let totals = || Totals::new(self.weights.len(), self.wants_losses());
+        let totals = || Summing::new(self.weights.len(), self.wants_losses());
         (self.totals, self.of_strings) = (totals(), totals());
     }
 
@@ -296,17 +297,18 @@ impl trainer::Trainer for Trainer {
         Ok(Ask::Expect { weights: self.weights.clone(), losses: self.wants_losses() })
     }
 
-    fn add(&mut self, shards: &dyn Shards, shard: usize, answer: Answer) -> Read<bool> {
+    fn add(&mut self, shards: &dyn Shards, group: Range<usize>, answer: Answer) -> Read<bool> {
         let Answer::Expectation(found) = answer else { return Ok(false) };
-        let (params, strings) = (shards.params(shard)?, shards.strings(shard));
+        let (params, strings) = (shards.params_of_group(&group)?, shards.strings_of_group(&group));
         let is_apart = strings.is_some() && self.settings.samples.is_some();
         let totals = if is_apart { &mut self.of_strings } else { &mut self.totals };
         Ok(are_out_of_use(&self.weights, &params, &found.missing)
-            && totals.add(strings.as_ref(), in_use(&self.weights, &params), found))
+            && totals.add(group.start, strings.as_ref(), in_use(&self.weights, &params), found))
     }
 
     fn finish(&mut self) -> Result<Step, Failure> {
-        let [totals, of_strings] = [&mut self.totals, &mut self.of_strings].map(std::mem::take);
+        let [totals, of_strings] =
+            [&mut self.totals, &mut self.of_strings].map(|sums| std::mem::take(sums).finish());
         self.weights = Arc::default();
         let before = self.unsettled();
         let step = match self.settings.samples {

@@ -12,6 +12,7 @@
 //! the published one. Between two rounds the [`State`] is all that matters.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -302,8 +303,9 @@ impl trainer::Trainer for Trainer {
         Ok(Ask::Each(self.shards(shards).into_iter().map(|shard| (shard, self.work(shard))).collect()))
     }
 
-    fn add(&mut self, _: &dyn Shards, shard: usize, answer: Answer) -> Read<bool> {
+    fn add(&mut self, _: &dyn Shards, group: Range<usize>, answer: Answer) -> Read<bool> {
         let Answer::Chained(chained) = answer else { return Ok(false) };
+        let shard = group.start;
         if chained.n_left() >= self.n_left(shard) {
             return Ok(false); // no sweep was made
         }

@@ -7,6 +7,7 @@
 //! In the first round all methods read the trees with the same weights, those of [`start`]. Between two rounds the [`State`] is all
 //! that matters: a trainer made from a saved one goes on to the same bits.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -156,7 +157,7 @@ impl trainer::Trainer for Trainer {
         Ok(Ask::Each((0..shards.len()).map(|shard| (shard, self.work(shard))).collect()))
     }
 
-    fn add(&mut self, _: &dyn Shards, _: usize, answer: Answer) -> Read<bool> {
+    fn add(&mut self, _: &dyn Shards, _: Range<usize>, answer: Answer) -> Read<bool> {
         let Answer::Annotated(annotated) = answer else { return Ok(false) };
         match (annotated.shard_state, self.settings.method) {
             (None, Method::Em | Method::Vb) => {}
@@ -249,7 +250,7 @@ mod tests {
         let answer = |shard: usize, work| {
             let (rules, trees) = (treebank.rules.clone(), shards[shard].clone());
             let shard = Named::new(shard::Shard::Trees { rules, trees });
-            let task = Task { language: None, shard, work };
+            let task = Task { language: None, shard, work, further: Vec::new() };
             engine.run(&task).unwrap()
         };
         let indexes = vec![Arc::default(); shards.len()];

@@ -10,6 +10,8 @@
 //!
 //! Between two rounds the [`State`] is all that matters: a trainer made from a saved one goes on to the same bits.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use crate::models;
@@ -19,6 +21,7 @@ use crate::models::logistic_normal::{
     ComponentSums, Multinomials, Params, PointEstimate, Prior, Statistics, StopRule,
 };
 use crate::num::Wide;
+use crate::num::tree_sum::TreeSum;
 use crate::train::mixture::{Limit, Mixture, MixtureError};
 use crate::train::round::{Ask, RoundReport, Step, relative_change};
 use crate::train::state::{StateError, check_rounds};
@@ -133,7 +136,7 @@ pub struct Trainer {
     state: State,
     /// Priors of the current round.
     fit: Named<Fit>,
-    gathered: Statistics,
+    gathered: TreeSum<Statistics>,
     /// Shares of the components in the last round, the base's first.
     shares: Vec<ComponentResult>,
     /// The first sentence without a bound, by shard and position.
@@ -144,7 +147,7 @@ impl Trainer {
     /// Goes on from `state`, which is new, or which [`State::check`] and [`State::suits`] found in order.
     pub fn new(settings: Settings, state: State) -> Trainer {
         let fit = Named::new(Fit { priors: Vec::new(), until: settings.until, components: Vec::new() });
-        let (gathered, shares, unbounded) = (Statistics::default(), Vec::new(), None);
+        let (gathered, shares, unbounded) = (TreeSum::default(), Vec::new(), None);
         Trainer { settings, state, fit, gathered, shares, unbounded }
     }
 
@@ -166,7 +169,7 @@ impl trainer::Trainer for Trainer {
 
     fn begin(&mut self, _: Collect) {
         let priors = self.state.priors.clone();
-        self.gathered = Statistics::new(priors.len());
+        self.gathered = TreeSum::default();
         self.unbounded = None;
         let components = self.settings.constrained.iter().flat_map(|those| &those.components).cloned();
         let weights = self.state.weights.iter().copied().skip(1);
@@ -179,14 +182,14 @@ impl trainer::Trainer for Trainer {
         Ok(Ask::Same(Work::Fit(self.fit.clone())))
     }
 
-    fn add(&mut self, _: &dyn Shards, shard: usize, answer: Answer) -> Read<bool> {
+    fn add(&mut self, _: &dyn Shards, group: Range<usize>, answer: Answer) -> Read<bool> {
         Ok(match answer {
             Answer::Fitted(Fitted::Statistics(statistics)) => {
-                self.gathered.merge(&statistics);
+                self.gathered.push(group.start, statistics);
                 true
             }
-            Answer::Fitted(Fitted::Unbounded { sentence }) => {
-                self.unbounded.get_or_insert((shard, sentence as usize));
+            Answer::Fitted(Fitted::Unbounded { shard, sentence }) => {
+                self.unbounded.get_or_insert((group.start + shard as usize, sentence as usize));
                 true
             }
             _ => false,
@@ -198,7 +201,8 @@ impl trainer::Trainer for Trainer {
             return Err(trainer::Failure::Unbounded { shard, sentence });
         }
         let priors = &self.fit.value.priors;
-        let gathered = std::mem::take(&mut self.gathered);
+        let gathered = std::mem::take(&mut self.gathered).finish();
+        let gathered = gathered.unwrap_or_else(|| Statistics::new(priors.len()));
         let bound = Some(gathered.total_bound(priors));
         let change = relative_change(self.state.past.bound, bound);
         let maximise =

@@ -11,6 +11,7 @@
 //!
 //! Between two rounds its [`State`] is all that matters: a trainer made from a saved one goes on to the same bits.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -26,7 +27,7 @@ use crate::num::dirichlet;
 use crate::num::wide::heat;
 use crate::num::{Noise, Wide};
 use crate::train::anneal::Anneal;
-use crate::train::round::{Ask, BoundFell, ROUNDING, RoundReport, Step, Totals};
+use crate::train::round::{Ask, BoundFell, ROUNDING, RoundReport, Step, Summing, Totals};
 use crate::train::round::{are_out_of_use, in_use, relative_change};
 use crate::train::state::{StateError, check_rounds};
 use crate::train::stochastic::{Schedule, averaged};
@@ -187,18 +188,18 @@ pub struct Trainer {
 
 /// The answers of the round under way.
 struct Gathered {
-    totals: Totals,
+    sums: Summing,
     shard_state: Vec<ShardCounts>,
     /// Trees of each shard, by occurrence.
     samples: Vec<Vec<Analysis>>,
-    /// The first shard with a sentence that has no derivation without parameters of weight zero.
-    lacking: Option<usize>,
+    /// The first shards with a sentence that has no derivation without parameters of weight zero.
+    lacking: Option<Range<usize>>,
 }
 
 impl Gathered {
     fn new(n_params: usize) -> Gathered {
-        let totals = Totals::new(n_params, false);
-        Gathered { totals, shard_state: Vec::new(), samples: Vec::new(), lacking: None }
+        let sums = Summing::new(n_params, false);
+        Gathered { sums, shard_state: Vec::new(), samples: Vec::new(), lacking: None }
     }
 }
 
@@ -412,9 +413,9 @@ impl trainer::Trainer for Trainer {
         })
     }
 
-    fn add(&mut self, shards: &dyn Shards, shard: usize, answer: Answer) -> Read<bool> {
-        let Gathered { totals, shard_state, samples, lacking } = &mut self.gathered;
-        let (weights, params) = (&self.weights, shards.params(shard)?);
+    fn add(&mut self, shards: &dyn Shards, group: Range<usize>, answer: Answer) -> Read<bool> {
+        let Gathered { sums, shard_state, samples, lacking } = &mut self.gathered;
+        let (weights, params, first) = (&self.weights, shards.params_of_group(&group)?, group.start);
         let (found, is_of_all) = match (self.settings.method, answer) {
             (Method::Em | Method::MapEm | Method::Vb { .. }, Answer::Expectation(found)) => (found, false),
             (Method::CollapsedVb, Answer::Collapsed(Collapsed { expectation, shard_state: state })) => {
@@ -431,22 +432,23 @@ impl trainer::Trainer for Trainer {
             return Ok(false);
         }
         if !found.missing.is_empty() {
-            lacking.get_or_insert(shard);
+            lacking.get_or_insert(group);
         }
         Ok(if is_of_all {
-            totals.add(None, params.iter().copied(), found)
+            sums.add(first, None, params.iter().copied(), found)
         } else {
-            totals.add(None, in_use(weights, &params), found)
+            sums.add(first, None, in_use(weights, &params), found)
         })
     }
 
     fn finish(&mut self) -> Result<Step, Failure> {
-        let Gathered { totals, shard_state, samples, lacking } =
+        let Gathered { sums, shard_state, samples, lacking } =
             std::mem::replace(&mut self.gathered, Gathered::new(self.groups.n_params()));
         let round = self.state.past.rounds + 1;
-        if let Some(shard) = lacking {
+        let totals = sums.finish();
+        if let Some(shards) = lacking {
             if self.settings.method != Method::MapEm {
-                return Err(Failure::ZeroProbability { shard, weights: self.weights.clone() });
+                return Err(Failure::ZeroProbability { shards, weights: self.weights.clone() });
             }
             self.before_round.get_or_insert_with(|| self.state.clone());
             // A round runs again with more parameters above zero.

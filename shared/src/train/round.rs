@@ -7,7 +7,9 @@ use std::sync::Arc;
 use crate::grammar::ParamId;
 use crate::grammar::SymbolId;
 use crate::models::sampler::Moves;
+use crate::num::tree_sum::TreeSum;
 use crate::num::{Wide, random};
+use crate::work::counts::{ByPosition, Counts};
 use crate::work::task::{Expectation, Sample, Work};
 
 /// Questions of a round to the shards.
@@ -36,7 +38,16 @@ pub enum Ask {
 }
 
 impl Ask {
-    /// The work of shard number `shard`, whose index is `params`.
+    /// Whether several shards can be asked at once, and answer with their sum.
+    pub fn is_summed(&self) -> bool {
+        match self {
+            Ask::Expect { .. } => true,
+            Ask::Same(work) => work.is_summed(),
+            Ask::Sample { .. } | Ask::Each(_) => false,
+        }
+    }
+
+    /// The work of the shards that begin with number `shard`, whose index is `params`.
     pub fn work<'a>(&'a self, shard: usize, params: &'a [ParamId]) -> Work {
         let touched = |weights: &'a [Wide]| params.iter().map(|param| weights[param.index()]);
         match self {
@@ -64,27 +75,32 @@ pub struct Totals {
     pub log_z_strings: Vec<f64>,
     /// Σ log Z over all items.
     pub log_z: f64,
-    /// Strings out of use that some item needs; may hold repeats.
+    /// Strings out of use that some item needs, sorted.
     pub missing: Vec<ParamId>,
 }
 
-impl Totals {
-    /// Totals without shards; `with_losses` if the shards are asked for them.
-    pub fn new(n_params: usize, with_losses: bool) -> Totals {
-        let n_losses = if with_losses { n_params } else { 0 };
-        Totals {
-            counts: vec![0.0; n_params],
-            losses: vec![0.0; n_losses],
-            log_z_strings: vec![0.0; n_losses],
-            log_z: 0.0,
-            missing: Vec::new(),
-        }
+/// The sums of a round under way.
+#[derive(Default)]
+pub struct Summing {
+    n_params: usize,
+    with_losses: bool,
+    sums: TreeSum<Counts>,
+    log_z_strings: Vec<f64>,
+    missing: Vec<ParamId>,
+}
+
+impl Summing {
+    /// Sums without shards; `with_losses` if the shards are asked for them.
+    pub fn new(n_params: usize, with_losses: bool) -> Summing {
+        let log_z_strings = vec![0.0; if with_losses { n_params } else { 0 }];
+        Summing { n_params, with_losses, log_z_strings, ..Summing::default() }
     }
 
-    /// Adds the answer of the next shard, which has counts of `params`, and is of these `strings` if it is of strings. The sums depend on
-    /// the order of the shards, which must be the same every time. Returns whether it has numbers for all of these.
+    /// Adds the answer of the next shards, which are a node of the tree of shards ([`crate::num::tree_sum`]) and begin with number `first`. It has
+    /// counts of `params`, and is of these `strings` if it is of strings. Returns whether it has numbers for all of these.
     pub fn add(
         &mut self,
+        first: usize,
         strings: Option<&Range<u32>>,
         params: impl Iterator<Item = ParamId> + Clone,
         found: Expectation,
@@ -93,31 +109,34 @@ impl Totals {
             self.missing.extend(found.missing); // and the counts mean nothing
             return true;
         }
-        let n = params.clone().count();
-        let n_losses = if self.losses.is_empty() { 0 } else { n };
-        let n_strings = strings.map_or(0, |strings| strings.len());
-        if [found.counts.len(), found.losses.len(), found.log_z_items.len()] != [n, n_losses, n_strings] {
+        if found.log_z_items.len() != strings.map_or(0, |strings| strings.len()) {
             return false;
         }
-        self.log_z += found.log_z;
-        for (param, count) in params.clone().zip(&found.counts) {
-            self.counts[param.index()] += count;
-        }
-        if self.losses.is_empty() {
-            return true;
-        }
-        for (param, loss) in params.zip(&found.losses) {
-            self.losses[param.index()] += loss;
-        }
-        if let Some(strings) = strings {
+        let at = params.map(|param| param.0);
+        let Some(counts) = Counts::new(self.n_params, self.with_losses, at, &found) else { return false };
+        self.sums.push(first, counts);
+        if let (Some(strings), true) = (strings, self.with_losses) {
             let strings = strings.start as usize..strings.end as usize;
             self.log_z_strings[strings].copy_from_slice(&found.log_z_items);
         }
         true
     }
+
+    /// The sums over all shards.
+    pub fn finish(self) -> Totals {
+        let Summing { n_params, with_losses, sums, log_z_strings, mut missing } = self;
+        missing.sort_unstable(); // they come by shard or by group
+        missing.dedup();
+        let zero = || {
+            let losses = vec![0.0; if with_losses { n_params } else { 0 }];
+            (ByPosition { counts: vec![0.0; n_params], losses }, 0.0)
+        };
+        let (ByPosition { counts, losses }, log_z) = sums.finish().map_or_else(zero, Counts::all);
+        Totals { counts, losses, log_z_strings, log_z, missing }
+    }
 }
 
-/// The parameters of a shard whose weight is above zero, in the order of its index: those that an answer to [`Work::Expect`] has
+/// The parameters of shards whose weight is above zero, in the order of their index: those that an answer to [`Work::Expect`] has
 /// counts of.
 pub fn in_use<'a>(weights: &'a [Wide], params: &'a [ParamId]) -> impl Iterator<Item = ParamId> + Clone {
     params.iter().copied().filter(|param| !weights[param.index()].is_zero())
@@ -184,4 +203,25 @@ pub struct BoundFell {
     pub before: f64,
     /// The bound of this round.
     pub after: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Law: shards that lack strings say the same as their group, so that strings return to the sticks in the same order.
+    #[test]
+    fn what_is_missing_has_one_order() {
+        let lacks = |missing: &[u32]| {
+            let missing = missing.iter().copied().map(ParamId).collect();
+            Expectation { missing, ..Expectation::default() }
+        };
+        let (mut by_shard, mut by_group) = (Summing::new(9, true), Summing::new(9, true));
+        assert!(by_shard.add(0, None, std::iter::empty(), lacks(&[5, 8])));
+        assert!(by_shard.add(1, None, std::iter::empty(), lacks(&[2, 5])));
+        assert!(by_group.add(0, None, std::iter::empty(), lacks(&[2, 5, 8])));
+        let totals = by_shard.finish();
+        assert_eq!(totals.missing, [2, 5, 8].map(ParamId));
+        assert_eq!(totals, by_group.finish());
+    }
 }

@@ -4,7 +4,7 @@
 //! begin → ask → [workers] → add(shard, answer) … → finish → begin …
 //! ```
 //!
-//! A [`Trainer`] says what each shard is asked in a round, sums the answers in the order of the shards, and moves the parameters.
+//! A [`Trainer`] says what each shard is asked in a round, sums the answers over the shards, and moves the parameters.
 //! Every method has a file beside this one with its settings, its state and its trainer. Between two rounds the state is all that
 //! matters: a trainer that is made from a saved state computes the same bits as one that was never interrupted.
 //!
@@ -25,6 +25,7 @@ use crate::models::latent;
 use crate::models::sampler::Hyper;
 use crate::models::tally::Analysis;
 use crate::num::Wide;
+use crate::work::counts::union;
 use crate::work::task::{Answer, Work};
 
 /// The shards of a run: first the shards of sentences or trees, then the shards of strings.
@@ -41,8 +42,23 @@ pub trait Shards {
     /// read.
     fn params(&self, shard: usize) -> Read<Arc<Vec<ParamId>>>;
 
+    /// The parameters that a group of shards touches, which are asked at once ([`crate::num::tree_sum`]).
+    fn params_of_group(&self, group: &Range<usize>) -> Read<Arc<Vec<ParamId>>> {
+        if group.len() == 1 {
+            return self.params(group.start);
+        }
+        let indexes = group.clone().map(|shard| self.params(shard)).collect::<Read<Vec<_>>>()?;
+        Ok(Arc::new(union(indexes.iter().map(|params| params.as_slice()))))
+    }
+
     /// The strings of shard number `shard`, as a range of parameters; `None` for a shard of sentences or trees.
     fn strings(&self, shard: usize) -> Option<Range<u32>>;
+
+    /// The strings of a group of shards.
+    fn strings_of_group(&self, group: &Range<usize>) -> Option<Range<u32>> {
+        let (first, last) = (self.strings(group.start)?, self.strings(group.end - 1)?);
+        Some(first.start..last.end)
+    }
 }
 
 /// A value that was read, or why it could not be.
@@ -102,8 +118,9 @@ pub trait Trainer: Send {
     /// The questions of the round to the shards.
     fn ask(&self, shards: &dyn Shards) -> Read<Ask>;
 
-    /// Takes in the answer of a shard; shards come in ascending order. Returns whether it is an answer to what was asked.
-    fn add(&mut self, shards: &dyn Shards, shard: usize, answer: Answer) -> Read<bool>;
+    /// Takes in the answer of a shard, or of a group of shards that were asked at once; they come in ascending order. Returns whether it is an
+    /// answer to what was asked.
+    fn add(&mut self, shards: &dyn Shards, group: Range<usize>, answer: Answer) -> Read<bool>;
 
     /// Ends a round to which all its shards were added, or asks to go on with it.
     fn finish(&mut self) -> Result<Step, Failure>;
@@ -155,7 +172,8 @@ pub fn round(
         let ask = trainer.ask(shards).expect("shards can be read");
         for shard in trainer.shards(shards) {
             let work = ask.work(shard, &shards.params(shard).expect("shards can be read"));
-            let is_answer = trainer.add(shards, shard, answer(shard, work)).expect("shards can be read");
+            let answer = answer(shard, work);
+            let is_answer = trainer.add(shards, shard..shard + 1, answer).expect("shards can be read");
             assert!(is_answer, "shard {shard}: the answer is not one to what was asked");
         }
         match trainer.finish()? {
@@ -197,14 +215,14 @@ pub enum Failure {
         "shard {shard}: the answer does not fit its task: a worker computes wrongly; connect another worker"
     )]
     WrongAnswer {
-        /// The shard.
+        /// The shard, or the first of its group.
         shard: usize,
     },
     /// A sentence has probability 0, and the method never raises a probability from 0.
     #[error("a sentence has probability 0 under the start, and EM keeps probabilities of 0")]
     ZeroProbability {
-        /// Its shard.
-        shard: usize,
+        /// The shards among which it is.
+        shards: Range<usize>,
         /// Weights of the round. `[n_params]`
         weights: Arc<Vec<Wide>>,
     },

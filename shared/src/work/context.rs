@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 use patterns::Patterns;
 
 use super::content::{ContentHash, Named};
+use super::counts::GroupIndex;
 use super::error::ComputeError;
 use super::language::Language;
 use super::shard::Shard;
@@ -114,8 +115,13 @@ impl<'a> Context<'a> {
 
     /// The shard of sentences or strings with its forests, and whether it stays in memory.
     pub fn built(&self) -> Result<(Arc<BuiltShard>, bool), ComputeError> {
+        self.check_items(&self.prepared())?;
+        Ok(self.build()?)
+    }
+
+    /// As [`Context::built`], of items that were checked.
+    fn build(&self) -> Result<(Arc<BuiltShard>, bool), TooAmbiguous> {
         let prepared = self.prepared();
-        self.check_items(&prepared)?;
         let (model, shard) = (self.model(), self.shard.hash);
         let build = || {
             self.cache.models.end_chains(model, shard);
@@ -129,6 +135,20 @@ impl<'a> Context<'a> {
             spill.write(model, shard, &built);
         }
         Ok((built, stays))
+    }
+
+    /// The parameters that shards touch which are counted together.
+    pub fn index_of_group(shards: &[Context<'_>]) -> Result<Arc<GroupIndex>, ComputeError> {
+        let [first, ..] = shards else { return Ok(Arc::default()) };
+        let prepared = first.prepared();
+        shards.iter().try_for_each(|shard| shard.check_items(&prepared))?;
+        let index = || {
+            let indexes = shards.iter().map(|shard| Ok(shard.build()?.0.index.params.clone()));
+            Ok(GroupIndex::new(&indexes.collect::<Result<Vec<_>, TooAmbiguous>>()?))
+        };
+        let hashes: Vec<ContentHash> = shards.iter().map(|shard| shard.shard.hash).collect();
+        let (key, models) = (Named::new(hashes).hash, &first.cache.models);
+        Ok(models.shard(first.model(), |shards| &mut shards.groups, key, index, GroupIndex::size)?.0)
     }
 
     /// The shard with its forests, also under a dense grammar, which computes without them.

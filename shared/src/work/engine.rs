@@ -63,19 +63,26 @@ impl Engine {
             Some(language) => Ok(Context::new(&self.0, language, &task.shard)),
             None => Err(ComputeError::NoGrammar),
         };
+        let contexts = || match &task.language {
+            Some(language) => {
+                let context = |shard| Context::new(&self.0, language, shard);
+                Ok(task.shards().map(context).collect::<Vec<_>>())
+            }
+            None => Err(ComputeError::NoGrammar),
+        };
         Ok(match &task.work {
             Work::Candidates(lengths) => Answer::Candidates(candidates::run(&context()?, lengths)?),
             Work::Cover => Answer::Missing(cover::run(&context()?)?),
             Work::Index => Answer::Index(index::run(&context()?)?),
             Work::Expect { weights, losses } => {
-                Answer::Expectation(expect::run(&context()?, weights, *losses)?)
+                Answer::Expectation(expect::run(&contexts()?, weights, *losses)?)
             }
             Work::Sample(sample) => Answer::Sampled(sample::run(&context()?, sample)?),
             Work::Collapse(collapse) => Answer::Collapsed(collapse::run(&context()?, collapse)?),
             Work::Sweep(sweeps) => Answer::Chained(sweep::run(&context()?, sweeps)?),
             Work::Decode(with) => Answer::Decoded(decode::run(&context()?, &with.value)?),
             Work::Annotate(annotate) => Answer::Annotated(annotate::run(&task.shard.value, annotate)?),
-            Work::Fit(with) => Answer::Fitted(fit::run(&context()?, &with.value)?),
+            Work::Fit(with) => Answer::Fitted(fit::run(&contexts()?, &with.value)?),
         })
     }
 }
@@ -100,7 +107,7 @@ mod tests {
         let lexicon = Lexicon::default();
         let language = Language { grammar: Named::new(grammar), lexicon: Named::new(lexicon) };
         let shard = Named::new(Shard::Sentences(vec![Sentence::new(tokens, 1)]));
-        let task = Task { language: Some(language), shard, work: Work::Index };
+        let task = Task { language: Some(language), shard, work: Work::Index, further: Vec::new() };
         let Err(ComputeError::TooAmbiguous(error)) = engine_with(0, None)(&task) else { panic!() };
         assert!(!error.is_everywhere() && error.to_string().ends_with("(--memory)"), "{error}");
         let Ok(Answer::Index(index)) = Engine::with_memory(0).run(&task) else { panic!() };

@@ -27,6 +27,8 @@ pub struct Task {
     pub language: Option<Language>,
     /// The items.
     pub shard: Named<Shard>,
+    /// The shards after it whose answers are added to its own ([`crate::num::tree_sum`]); only for [`Work::is_summed`].
+    pub further: Vec<Named<Shard>>,
     /// The work.
     pub work: Work,
 }
@@ -64,7 +66,19 @@ pub enum Work<S = Named<ShardState>, D = Named<Decode>, F = Named<Fit>> {
 /// Work as it travels: with the names of values in their place.
 pub type Request = Work<ContentHash, ContentHash, ContentHash>;
 
+impl Task {
+    /// All its shards.
+    pub fn shards(&self) -> impl Iterator<Item = &Named<Shard>> {
+        std::iter::once(&self.shard).chain(&self.further)
+    }
+}
+
 impl Work {
+    /// Whether the answers of several shards can be added, so that one task may be on all of them.
+    pub fn is_summed(&self) -> bool {
+        matches!(self, Work::Expect { .. } | Work::Fit(_))
+    }
+
     /// The state of the shard that the work starts from, if it needs one.
     pub fn shard_state(&self) -> Option<&Named<ShardState>> {
         match self {

@@ -66,7 +66,9 @@ impl Case {
         let sentence = Sentence::new(self.tokens.clone(), multiplicity).with_marks(marks);
         let (grammar, lexicon) = (Named::new(self.grammar.clone()), Named::new(Lexicon::default()));
         let shard = Named::new(Shard::Sentences(vec![sentence]));
-        Engine::default().run(&Task { language: Some(Language { grammar, lexicon }), shard, work }).unwrap()
+        Engine::default()
+            .run(&Task { language: Some(Language { grammar, lexicon }), shard, work, further: Vec::new() })
+            .unwrap()
     }
 
     fn index(&self) -> Index {

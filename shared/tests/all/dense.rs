@@ -190,6 +190,7 @@ fn answers(
         }),
         shard: Named::new(Shard::Sentences(sentences.to_vec())),
         work,
+        further: Vec::new(),
     };
     let engine = Engine::default();
     let Ok(Answer::Index(index)) = engine.run(&task(Work::Index)) else { panic!("an index") };

@@ -1,13 +1,17 @@
 //! Equal tasks have equal answers, independent of the engine's caches, and nearly independent of the cut of the corpus.
 
+use grammaton::data::Sentence;
 use grammaton::grammar::ParamId;
-use grammaton::grammar::lexicon::Lexicon;
+use grammaton::grammar::lexicon::{Lexicon, StickStrings, Strings};
 use grammaton::grammar::{Grammar, SymbolId};
 use grammaton::models::decode::{Decode, Decoder};
 use grammaton::num::Wide;
-use grammaton::train::round::Totals;
+use grammaton::num::tree_sum::{MAX_LEVEL, groups};
+use grammaton::train::round::{Summing, Totals, in_use};
+use grammaton::work::counts::union;
 use grammaton::work::engine::{ComputeError, Engine};
-use grammaton::work::task::{Answer, Language, Lengths, Named, Task, Work};
+use grammaton::work::shard::Shard;
+use grammaton::work::task::{Answer, Language, Lengths, Named, ShardWeights, Task, Work};
 
 use crate::support::{self, Run, assert_all_close, assert_close, choose, draw};
 
@@ -163,7 +167,12 @@ fn tasks_that_cannot_be_done_say_so() {
     let engine = Engine::default();
     let task = |shard: usize, work| {
         let (grammar, lexicon) = (run.grammar.clone(), run.lexicon.clone());
-        Task { language: Some(Language { grammar, lexicon }), shard: run.shards[shard].clone(), work }
+        Task {
+            language: Some(Language { grammar, lexicon }),
+            shard: run.shards[shard].clone(),
+            work,
+            further: Vec::new(),
+        }
     };
     let strings = run.shards.len() - 1;
     for work in [Work::Cover, Work::Candidates(Lengths::all(3))] {
@@ -189,4 +198,84 @@ fn tasks_that_cannot_be_done_say_so() {
     assert!(matches!(engine.run(&bare), Err(ComputeError::NoSuchStrings { .. })));
     let without = Task { language: None, ..task(0, Work::Index) };
     assert_eq!(engine.run(&without), Err(ComputeError::NoGrammar));
+}
+
+/// Law: the answer of a group of shards is the sum of theirs over the tree, bit for bit; so a round has the same bits by any groups, with
+/// strings out of use, losses, and much or little memory.
+#[test]
+fn groups_of_shards_have_the_bits_of_their_shards() {
+    let (grammar, lexicon, sentences) = setting();
+    let run = Run::cut(&grammar, &lexicon, &sentences, 20, 10);
+    let is_sentences = |shard: &&Named<Shard>| matches!(*shard.value, Shard::Sentences(_));
+    let (n, n_sentences) = (run.shards.len(), run.shards.iter().filter(is_sentences).count());
+    assert!(n_sentences > 8 && n > n_sentences + 2, "{n_sentences} of {n} shards");
+    let index = |shard| match run.answer(&Engine::default(), shard, Work::Index) {
+        Answer::Index(index) => index.params,
+        _ => unreachable!(),
+    };
+    let indexes: Vec<Vec<ParamId>> = run.shards.iter().map(index).collect();
+    let all: Vec<usize> = (0..n).collect();
+    for nth in [1000, 3, 1] {
+        let weights = weights(&grammar, &lexicon, long_strings(&grammar, &lexicon, nth));
+        let round = |engine: &Engine, level| {
+            let (of_sentences, of_strings) = all.split_at(n_sentences);
+            let mut sums = Summing::new(weights.len(), true);
+            for group in [groups(of_sentences, level), groups(of_strings, level)].concat() {
+                let params = union(indexes[group.clone()].iter().map(Vec::as_slice));
+                let local = params.iter().map(|param| weights[param.index()]).collect();
+                let task = Task {
+                    language: Some(Language { grammar: run.grammar.clone(), lexicon: run.lexicon.clone() }),
+                    shard: run.shards[group.start].clone(),
+                    further: run.shards[group.start + 1..group.end].to_vec(),
+                    work: Work::Expect { weights: local, losses: true },
+                };
+                let Ok(Answer::Expectation(found)) = engine.run(&task) else { panic!("no answer") };
+                let strings = run.shards[group.clone()].iter().filter_map(|shard| shard.value.strings());
+                let strings = strings.cloned().reduce(|first, last| first.start..last.end);
+                assert!(sums.add(group.start, strings.as_ref(), in_use(&weights, &params), found));
+            }
+            bits(&sums.finish())
+        };
+        let expected = round(&Engine::default(), 0);
+        for level in 1..=MAX_LEVEL {
+            for engine in [Engine::default(), Engine::with_memory(0), Engine::with_memory(20_000)] {
+                assert_eq!(round(&engine, level), expected, "level {level}, every {nth}");
+            }
+        }
+    }
+}
+
+/// Law: what any shard of a group lacks, the group lacks.
+#[test]
+fn a_group_lacks_what_its_shards_lack() {
+    let grammar =
+        support::grammar("1 1 S --> W\n1 1 S --> W S\nW --> L\n1 1 L --> a\n1 1 L --> b\n1 1 L --> L L\n");
+    let word = grammar.symbol("W").unwrap();
+    let strings: Strings = ["a", "b"].map(|text| grammar.tokens(text).unwrap()).iter().collect();
+    let lexicon = Lexicon { sticks: vec![StickStrings { symbol: word, strings }] };
+    let language = Language { grammar: Named::new(grammar.clone()), lexicon: Named::new(lexicon) };
+    let shard = |text| Named::new(Shard::Sentences(vec![Sentence::new(grammar.tokens(text).unwrap(), 1)]));
+    let shards = ["a a", "b a", "a b"].map(shard);
+    let run = |shard: &Named<Shard>, further: &[Named<Shard>], work: Work| {
+        let task =
+            Task { language: Some(language.clone()), shard: shard.clone(), further: further.to_vec(), work };
+        Engine::default().run(&task)
+    };
+    let indexes: Vec<Vec<ParamId>> = shards
+        .iter()
+        .map(|shard| match run(shard, &[], Work::Index) {
+            Ok(Answer::Index(index)) => index.params,
+            _ => unreachable!(),
+        })
+        .collect();
+    let params = union(indexes.iter().map(Vec::as_slice));
+    let out = ParamId(language.n_params() as u32 - 1);
+    let weight = |param: &ParamId| if *param == out { Wide::ZERO } else { Wide::from_f64(0.25) };
+    let weights: ShardWeights = params.iter().map(weight).collect();
+    let work = Work::Expect { weights, losses: false };
+    let Ok(Answer::Expectation(found)) = run(&shards[0], &shards[1..], work.clone()) else { panic!() };
+    assert_eq!(found.missing, [out]);
+    // Weights of the first shard alone are too few.
+    let few = Work::Expect { weights: indexes[0].iter().map(weight).collect(), losses: false };
+    assert!(run(&shards[0], &shards[1..], few).is_err());
 }

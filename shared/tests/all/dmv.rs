@@ -128,6 +128,7 @@ fn assert_answers_with_the_same_trees(model: &Model) {
         }),
         shard: Named::new(Shard::Sentences(items.collect())),
         work: Work::Decode(Named::new(with)),
+        further: Vec::new(),
     };
     let Ok(Answer::Decoded(decoded)) = Engine::default().run(&task) else { panic!("a decoding") };
     for (tags, decoded) in sentences.iter().zip(decoded) {

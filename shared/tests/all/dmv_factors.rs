@@ -116,6 +116,7 @@ impl Case {
             }),
             shard: Named::new(Shard::Sentences(vec![sentence])),
             work,
+            further: Vec::new(),
         }
     }
 

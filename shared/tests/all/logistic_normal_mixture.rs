@@ -236,7 +236,12 @@ fn what_does_not_fit_is_refused() {
         Work::Fit(Named::new(Fit { priors: priors.clone(), until, components }))
     };
     let (grammar, lexicon, shard) = (run.grammar.clone(), run.lexicon.clone(), run.shards[0].clone());
-    let task = Task { language: Some(Language { grammar, lexicon }), shard, work: work(unknown) };
+    let task = Task {
+        language: Some(Language { grammar, lexicon }),
+        shard,
+        work: work(unknown),
+        further: Vec::new(),
+    };
     let error = Engine::default().run(&task).unwrap_err().to_string();
     assert_eq!(
         error,

@@ -232,6 +232,7 @@ fn what_does_not_fit_is_refused() {
             language: Some(Language { grammar, lexicon }),
             shard: Named::new(shard),
             work,
+            further: Vec::new(),
         })
     };
     let priors = uneven_priors(&model);

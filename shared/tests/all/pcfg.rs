@@ -75,6 +75,7 @@ impl Bench {
                 language: Some(Language { grammar, lexicon }),
                 shard: self.shards[shard].clone(),
                 work,
+                further: Vec::new(),
             })
             .unwrap()
     }

@@ -473,6 +473,6 @@ fn a_round_goes_on_until_no_sweep_is_left() {
             ..chained
         })
     };
-    assert!(!trainer.add(&shards, 0, none(5)).unwrap() && trainer.add(&shards, 0, none(4)).unwrap());
-    assert!(!trainer.add(&shards, 0, none(4)).unwrap());
+    assert!(!trainer.add(&shards, 0..1, none(5)).unwrap() && trainer.add(&shards, 0..1, none(4)).unwrap());
+    assert!(!trainer.add(&shards, 0..1, none(4)).unwrap());
 }

@@ -312,7 +312,12 @@ impl Run {
 
     pub fn answer(&self, engine: &Engine, shard: &Named<Shard>, work: Work) -> Answer {
         let (grammar, lexicon) = (self.grammar.clone(), self.lexicon.clone());
-        let task = Task { language: Some(Language { grammar, lexicon }), shard: shard.clone(), work };
+        let task = Task {
+            language: Some(Language { grammar, lexicon }),
+            shard: shard.clone(),
+            work,
+            further: Vec::new(),
+        };
         engine.run(&task).unwrap_or_else(|error| panic!("{error}"))
     }
 

@@ -11,7 +11,7 @@ use grammaton::models::adaptor::start::Start;
 use grammaton::num::{Noise, Wide};
 use grammaton::train;
 use grammaton::train::adaptor::{Growth, Samples, Settings, State, Trainer};
-use grammaton::train::round::{RoundReport, Step, Totals, in_use};
+use grammaton::train::round::{RoundReport, Step, Summing, Totals, in_use};
 use grammaton::train::stochastic::Schedule;
 use grammaton::train::trainer::{self, Collect};
 use grammaton::work::engine::Engine;
@@ -88,7 +88,7 @@ impl Shards {
     }
 
     fn sums(&self, shards: impl Iterator<Item = usize>, weights: &[Wide], losses: bool) -> Totals {
-        let mut totals = Totals::new(weights.len(), losses);
+        let mut sums = Summing::new(weights.len(), losses);
         for at in shards {
             let (shard, index) = (&self.run.shards[at], &self.indexes[at]);
             let local = index.iter().map(|param| weights[param.index()]).collect();
@@ -100,9 +100,9 @@ impl Shards {
                 Shard::Strings(strings) => Some(strings),
                 Shard::Sentences(_) | Shard::Trees { .. } => None,
             };
-            totals.add(strings, in_use(weights, index), found);
+            sums.add(at, strings, in_use(weights, index), found);
         }
-        totals
+        sums.finish()
     }
 
     fn strings(&self) -> std::ops::Range<usize> {

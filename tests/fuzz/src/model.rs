@@ -59,7 +59,7 @@ fn decode(model: Model, which: u8) {
             open,
         };
         let work = Work::Decode(Named::new(with));
-        let task = Task { language: Some(language.clone()), shard: shard.clone(), work };
+        let task = Task { language: Some(language.clone()), shard: shard.clone(), work, further: Vec::new() };
         let answer = Engine::default().run(&task);
         assert!(matches!(answer, Ok(Answer::Decoded(ref sentences)) if sentences.len() == 1), "{answer:?}");
     }

@@ -24,7 +24,7 @@ use grammaton::num::{Noise, Wide};
 use grammaton::train::adaptor::{Settings, Trainer};
 use grammaton::train::logistic_normal::{Constrained, Settings as OfFits, State, Trainer as FitTrainer};
 use grammaton::train::mixture::{Limit, Mixture};
-use grammaton::train::round::Totals;
+use grammaton::train::round::{Summing, Totals};
 use grammaton::train::trainer::{self, Collect};
 use grammaton::work::engine::Engine;
 use grammaton::work::shard::Shard;
@@ -61,7 +61,7 @@ pub fn run(data: &[u8]) {
     let Ok(work) = work.resolve(|_| named(fourth), |_| named(fourth), |_| named(fourth)) else { return };
     let (grammar, lexicon, shard) = (Named::new(grammar), Named::new(lexicon), Named::new(shard));
     let language = (!matches!(work, Work::Annotate(_))).then_some(Language { grammar, lexicon });
-    let task = Task { language, shard, work };
+    let task = Task { language, shard, work, further: Vec::new() };
     if !fits(&task) || !is_small(&task) || !is_derived(&task) {
         return;
     }
@@ -240,18 +240,18 @@ fn totals(task: &Task, found: Expectation) -> Totals {
     let Ok(Answer::Index(index)) = Engine::default().run(&Task { work: Work::Index, ..task.clone() }) else {
         panic!("a shard that can be counted can be indexed")
     };
-    let mut totals = Totals::new(language(task).n_params(), !found.losses.is_empty());
+    let mut sums = Summing::new(language(task).n_params(), !found.losses.is_empty());
     let params = index.params.into_iter();
     let is_added = match &task.work {
         Work::Expect { weights, .. } => {
             let in_use: Vec<bool> = weights.all().iter().map(|weight| !weight.is_zero()).collect();
             let params = params.zip(in_use).filter(|(_, in_use)| *in_use).map(|(param, _)| param);
-            totals.add(task.shard.value.strings(), params, found)
+            sums.add(0, task.shard.value.strings(), params, found)
         }
-        _ => totals.add(task.shard.value.strings(), params, found),
+        _ => sums.add(0, task.shard.value.strings(), params, found),
     };
     assert!(is_added, "an answer that fits its task has numbers for its parameters");
-    totals
+    sums.finish()
 }
 
 /// Scores segmentations of whole sentences.
@@ -368,7 +368,12 @@ pub fn examples() -> Vec<Example> {
         let (grammar, sentences) = (Named::new(grammar), Named::new(Shard::Sentences(sentences)));
         let mut example = |lexicon: &Lexicon, shard: &Named<Shard>, work| {
             let (grammar, lexicon) = (grammar.clone(), Named::new(lexicon.clone()));
-            let task = Task { language: Some(Language { grammar, lexicon }), shard: shard.clone(), work };
+            let task = Task {
+                language: Some(Language { grammar, lexicon }),
+                shard: shard.clone(),
+                work,
+                further: Vec::new(),
+            };
             let answer = engine.run(&task).expect("the task is in order");
             examples.push(Example { task, answer: answer.clone() });
             answer
@@ -453,6 +458,7 @@ fn fitted() -> Example {
         language: Some(Language { grammar: Named::new(grammar), lexicon: Named::new(Lexicon::default()) }),
         shard: Named::new(shard),
         work: Work::Fit(Named::new(Fit { priors, until, components: Vec::new() })),
+        further: Vec::new(),
     };
     let answer = Engine::default().run(&task).expect("the task is in order");
     Example { task, answer }
@@ -483,7 +489,7 @@ fn dependencies() -> [Example; 2] {
     let (grammar, lexicon) = (Named::new(grammar), Named::new(Lexicon::default()));
     [Work::Fit(Named::new(Fit { priors, until, components })), Work::Decode(Named::new(decode))].map(|work| {
         let (grammar, lexicon, shard) = (grammar.clone(), lexicon.clone(), shard.clone());
-        let task = Task { language: Some(Language { grammar, lexicon }), shard, work };
+        let task = Task { language: Some(Language { grammar, lexicon }), shard, work, further: Vec::new() };
         let answer = Engine::default().run(&task).expect("the task is in order");
         Example { task, answer }
     })

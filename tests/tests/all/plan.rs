@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cli::commands::plan::probe::measure;
-use fleet::forecast::{Cluster, rounds};
+use fleet::forecast::{Cluster, TaskLoad, rounds};
 use fleet::{Fleet, FleetConfig, FleetError, Listen, Map, MapReport, Stage, Tasks};
 use grammaton::work::task::Answer;
 use grammaton_tests::folder::{Folder, examples};
@@ -76,14 +76,16 @@ fn the_bytes_of_a_round_are_those_of_real_workers() {
                [output]\nscore_every = 0\n";
     let folder = Folder::new(&[("job.toml", job), ("corpus.txt", &corpus)]);
     let job = Job::load(&folder.path("job.toml"), &[]).unwrap();
-    let (load, measured) = measure(&job).unwrap();
-    let n_tasks = load.tasks.len();
-    assert!(n_tasks > 5 && measured.rounds == 3, "{measured:?}");
+    let (loads, measured) = measure(&job, &[1, 2]).unwrap();
+    assert!(loads[1].tasks.len() > 5 && loads[0].tasks.len() > 2 && measured.rounds == 3, "{measured:?}");
 
-    for workers in [1, 2] {
+    for (workers, load) in [1, 2].into_iter().zip(&loads) {
+        let n_tasks = load.tasks.len();
+        let bytes = |of: fn(&TaskLoad) -> u64| load.tasks.iter().map(of).sum::<u64>();
+        let (lease_bytes, shard_bytes) = (bytes(|task| task.lease.bytes), bytes(|task| task.shard.bytes));
         let latency = Duration::from_micros(50);
         let cluster = Cluster { workers, threads: 1, bandwidth: 1e9, latency, cores: 2, cache: 1 << 30 };
-        let (_, estimated) = rounds(&load, n_tasks, &cluster, 1);
+        let (_, estimated) = rounds(load, n_tasks, &cluster, 1);
         for report in trained(&job, workers) {
             // No backups, which depend on time.
             let (sent, received) = (report.bytes_sent, report.bytes_received);
@@ -93,8 +95,8 @@ fn the_bytes_of_a_round_are_those_of_real_workers() {
                 assert!(report.attempts == n_tasks && is_near(sent, estimated.bytes_down), "{case}");
             }
             // Assignment depends on time: in the worst case every shard moves once.
-            let most = of_leases(measured.lease_bytes + measured.shard_bytes) + measured.once_bytes;
-            let least = of_leases(measured.lease_bytes);
+            let most = of_leases(lease_bytes + shard_bytes) + measured.once_bytes;
+            let least = of_leases(lease_bytes);
             assert!(sent >= least - least / 50 && sent <= most + most / 50, "{case}");
             assert!(received <= of_leases(estimated.bytes_up) + estimated.bytes_up / 50, "{case}");
             assert!(received >= estimated.bytes_up - estimated.bytes_up / 50, "{case}");

@@ -101,7 +101,13 @@ pub fn run(args: &Args) -> Result<Answer> {
     let mut job = Job::load(&args.job, &args.set)?.with_likely_grammars().of_rounds(1 + args.rounds as usize);
     let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
     job.output.dir = folder.path().to_owned();
-    let (load, measured) = measure(&job)?;
+    let threads = |&workers: &u32| workers as usize * args.threads as usize;
+    let fleets: Vec<usize> = match args.cpu_seconds {
+        // A larger corpus has as many shards for each thread as this one has for few.
+        Some(_) => vec![1; args.workers.len().min(1)],
+        None => args.workers.iter().map(threads).collect(),
+    };
+    let (loads, measured) = measure(&job, &fleets)?;
     let mut report = Report {
         measured: &measured,
         threads: args.threads,
@@ -112,7 +118,7 @@ pub fn run(args: &Args) -> Result<Answer> {
         seed: args.seed,
         forecasts: Vec::new(),
     };
-    for &workers in &args.workers {
+    for (&workers, load) in args.workers.iter().zip(loads.iter().cycle()) {
         let cluster = Cluster {
             workers: workers as usize,
             threads: args.threads,
@@ -121,8 +127,8 @@ pub fn run(args: &Args) -> Result<Answer> {
             cores: report.cores,
             cache: WORKER_CACHE,
         };
-        let n_tasks = n_tasks(&load, workers, args.cpu_seconds)?;
-        let load = Load { decide: time_to_decide(&load, n_tasks, &cluster, args.seed), ..load.clone() };
+        let n_tasks = n_tasks(load, workers, args.cpu_seconds)?;
+        let load = Load { decide: time_to_decide(load, n_tasks, &cluster, args.seed), ..load.clone() };
         report.forecasts.push(forecast(&load, n_tasks, &cluster, args.seed));
     }
     let text = if args.json {
@@ -162,19 +168,19 @@ fn time_to_decide(load: &Load, n_tasks: usize, cluster: &Cluster, seed: u64) -> 
 
 fn text(report: &Report<'_>) -> String {
     let Report { measured, threads, bandwidth_gbit, latency_ms, cores, .. } = report;
-    let Measured { sentences, shards, rounds, .. } = measured;
+    let Measured { sentences, shards, tasks, rounds, .. } = measured;
     let milliseconds = |seconds: f64| seconds * 1e3;
     let mut lines = vec![
         format!(
             "measured on one thread, {rounds} rounds after the first: {sentences} sentences in {shards} shards; a round is \
-             {:.3} CPU-s of work",
+             {tasks} tasks, {:.3} CPU-s of work",
             measured.work_seconds
         ),
         format!(
-            "  a shard       {:.1} ms (the longest {:.1}), in the first round {:.1} ms",
-            milliseconds(measured.work_seconds / *shards as f64),
+            "  a task        {:.1} ms (the longest {:.1}), in the first round {:.1} ms",
+            milliseconds(measured.work_seconds / *tasks as f64),
             milliseconds(measured.longest_seconds),
-            milliseconds(measured.first_seconds / *shards as f64),
+            milliseconds(measured.first_seconds / *tasks as f64),
         ),
         format!(
             "  bytes         a round {:.2} MB of weights down, {:.2} MB of counts up; once {:.2} MB of shards, and {:.2} MB \

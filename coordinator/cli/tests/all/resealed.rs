@@ -162,7 +162,7 @@ fn parse(model: Learned) {
         let decoders = vec![Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree];
         let with = Decode { weights, segments: segments.clone(), decoders, trees: true, spans: false, open };
         let work = Work::Decode(Named::new(with));
-        let task = Task { language: Some(language.clone()), shard: shard.clone(), work };
+        let task = Task { language: Some(language.clone()), shard: shard.clone(), work, further: Vec::new() };
         Engine::default().run(&task).unwrap();
     }
 }

@@ -196,7 +196,10 @@ fn fields(answer: &mut Answer, visit: Visit<'_>) {
             visit("log_z", Field::Double(&mut found.expectation.ln_z));
             found.shard_state.iter_mut().for_each(|state| of_state(state, visit));
         }
-        Answer::Fitted(Fitted::Unbounded { sentence }) => visit("unbounded", Field::Int(sentence)),
+        Answer::Fitted(Fitted::Unbounded { shard, sentence }) => {
+            visit("unbounded shard", Field::Int(shard));
+            visit("unbounded", Field::Int(sentence));
+        }
         Answer::Fitted(Fitted::Statistics(found)) => {
             visit("sentences", Field::Long(&mut found.n_sentences));
             visit("bound", Field::Double(&mut found.bound));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail, ensure};
 use basics::nearest::nearest;
@@ -59,7 +60,7 @@ pub struct Input {
     /// Trees, or what gives trees, to start from, if some run does.
     pub start: Option<Given>,
     /// Files for values that do not fit in memory.
-    pub spill: SpillStore,
+    pub spill: Arc<SpillStore>,
     /// Notices for the user about the files.
     pub notices: Vec<String>,
     /// Notice on skipped sentences, if there are some.
@@ -239,7 +240,7 @@ impl Input {
         }
         let brackets = Some(&job.corpus.brackets).filter(is_given);
         let mut brackets = brackets.map(|path| Brackets::read(path, &options, &grammar)).transpose()?;
-        let spill = SpillStore::new_in(&job.output.dir);
+        let spill = Arc::new(SpillStore::new_in(&job.output.dir));
         let mut text = Text::new(&source);
         let mut held_out = Vec::new();
         let of_pcfg = job.model.kind != ModelKind::Adaptor;
@@ -386,7 +387,7 @@ impl Input {
             held_out: in_memory(held_out),
             dataset: Dataset::Dependencies { grammar, dependencies },
             strings,
-            spill: SpillStore::new_in(&job.output.dir),
+            spill: Arc::new(SpillStore::new_in(&job.output.dir)),
             notices,
             skipped: None,
         })
@@ -406,7 +407,7 @@ impl Input {
             dataset: Dataset::Trees(trees),
             strings: StringSource::Known(Lexicon::default()),
             start: None,
-            spill: SpillStore::new_in(&job.output.dir),
+            spill: Arc::new(SpillStore::new_in(&job.output.dir)),
             notices,
             skipped: None,
         })

@@ -512,8 +512,8 @@ fn probabilities_of_boundaries_are_means_over_the_chains_of_all_voters() {
 const DIGESTS: [&str; 28] = [
     "eb6e79c2", "bb45c53e", "7b03c638", "35fe9970", "9ad8a44f", "54e31ac4", "fafb0b03", "67f34897",
     "744d9d99", "2bf6ea08", "e15d1bbc", "8b598f9a", "3be0b03f", "d0c91e05", "af327ad0", "95cbdfff",
-    "b91c90db", "0e04ff78", "e6d3a0fd", "5f05ad72", "845a5bb6", "52d46c42", "aceef2ba", "43dfa930",
-    "8b5fa7ba", "e0c6d849", "74f968b0", "28748295",
+    "6364e2f4", "2b5b2f22", "a1621574", "713450f3", "0daad17b", "c5ab5119", "192aeeb7", "43dfa930",
+    "8b5fa7ba", "049b42c5", "74f968b0", "28748295",
 ];
 
 #[test]

@@ -1,21 +1,26 @@
 //! Plan of a job: grammar, strings and shards, which are the same in all rounds, and maps over the shards.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use fleet::{Map, MapReport, Stage, Tasks};
 use grammaton::grammar::{Grammar, ParamId};
 use grammaton::methods::{Basis, Data};
 use grammaton::models::Model;
 use grammaton::models::decode::{Decode, Decoded, Decoder};
 use grammaton::num::Wide;
+use grammaton::num::tree_sum::groups;
 use grammaton::train::round::Ask;
 use grammaton::train::trainer::{Failure, Read, Shards};
+use grammaton::work::counts::union;
 use grammaton::work::shard::Shard;
 use grammaton::work::task::{Answer, Language, Named, Task, Work};
 
-use super::spill::Stored;
+use parking_lot::Mutex;
+
+use super::spill::{SpillStore, Stored};
 use scheduler::Needs;
 
 /// Grammar or treebank, with its shards.
@@ -23,7 +28,43 @@ pub struct Plan {
     /// Grammar and strings, or treebank.
     pub basis: Basis,
     /// Shards of trees, or of sentences and then of strings.
-    pub shards: Arc<Vec<PlannedShard>>,
+    pub shards: Arc<PlannedShards>,
+}
+
+/// The parameters of groups of several shards, by the first shard and the one after the last.
+type ParamsByGroup = BTreeMap<(usize, usize), Stored<Vec<ParamId>>>;
+
+/// All shards of a plan.
+pub struct PlannedShards {
+    /// Each of them.
+    pub each: Vec<PlannedShard>,
+    of_groups: Mutex<ParamsByGroup>,
+    spill: Arc<SpillStore>,
+}
+
+impl PlannedShards {
+    /// These shards, without groups.
+    pub fn new(each: Vec<PlannedShard>, spill: Arc<SpillStore>) -> PlannedShards {
+        PlannedShards { each, of_groups: Mutex::default(), spill }
+    }
+
+    /// The parameters of a group, in the order of its weights and counts.
+    fn params(&self, group: &Range<usize>) -> Result<Arc<Vec<ParamId>>> {
+        let shards = &self.each[group.clone()];
+        let first = &shards[0].params;
+        if shards.iter().all(|shard| shard.params.hash == first.hash) {
+            return first.value();
+        }
+        let key = (group.start, group.end);
+        if let Some(known) = self.of_groups.lock().get(&key) {
+            return known.value();
+        }
+        let indexes = shards.iter().map(|shard| shard.params.value()).collect::<Result<Vec<_>>>()?;
+        let stored = self.spill.keep(union(indexes.iter().map(|params| params.as_slice())))?;
+        let params = stored.value()?;
+        self.of_groups.lock().insert(key, stored);
+        Ok(params)
+    }
 }
 
 /// A shard and the parameters that it touches.
@@ -38,15 +79,19 @@ pub struct PlannedShard {
 
 impl Shards for Plan {
     fn len(&self) -> usize {
-        self.shards.len()
+        self.shards.each.len()
     }
 
     fn params(&self, shard: usize) -> Read<Arc<Vec<ParamId>>> {
-        Ok(self.shards[shard].params.value()?)
+        Ok(self.shards.each[shard].params.value()?)
+    }
+
+    fn params_of_group(&self, group: &Range<usize>) -> Read<Arc<Vec<ParamId>>> {
+        Ok(self.shards.params(group)?)
     }
 
     fn strings(&self, shard: usize) -> Option<Range<u32>> {
-        self.shards[shard].strings.clone()
+        self.shards.each[shard].strings.clone()
     }
 }
 
@@ -56,7 +101,7 @@ impl Data for Plan {
     }
 
     fn shard(&self, shard: usize) -> Read<Arc<Shard>> {
-        Ok(self.shards[shard].shard.value()?)
+        Ok(self.shards.each[shard].shard.value()?)
     }
 }
 
@@ -81,7 +126,12 @@ impl Tasks for OnShards {
 
     fn make(&self, at: usize) -> Result<Task> {
         let shard = self.shards[at].named()?;
-        Ok(Task { language: Some(self.language.clone()), shard, work: self.work.clone() })
+        Ok(Task {
+            language: Some(self.language.clone()),
+            shard,
+            work: self.work.clone(),
+            further: Vec::new(),
+        })
     }
 }
 
@@ -89,20 +139,20 @@ impl Tasks for OnShards {
 struct Round {
     /// Questions by run.
     asks: Vec<AskOf>,
-    /// By task: the run, and the shard that is asked.
-    asked: Vec<(usize, usize)>,
+    /// By task: the run, and the shards that are asked at once.
+    asked: Vec<(usize, Range<usize>)>,
 }
 
 /// The questions of a run to the shards of its plan.
 struct AskOf {
     language: Option<Language>,
-    shards: Arc<Vec<PlannedShard>>,
+    shards: Arc<PlannedShards>,
     ask: Ask,
 }
 
 /// The tasks of a round of some runs: what each of them asks the shards of its plan, and by task the number of the ask and the
-/// shard that is asked.
-pub fn round(asks: Vec<(&Plan, Ask)>, asked: Vec<(usize, usize)>) -> impl Tasks + use<> {
+/// group of shards that are asked.
+pub fn round(asks: Vec<(&Plan, Ask)>, asked: Vec<(usize, Range<usize>)>) -> impl Tasks + use<> {
     let of = |(plan, ask): (&Plan, Ask)| {
         let language = match &plan.basis {
             Basis::Language(language) => Some(language.clone()),
@@ -119,21 +169,22 @@ impl Tasks for Round {
     }
 
     fn needs(&self, at: usize) -> Needs {
-        let (run, shard) = self.asked[at];
-        let AskOf { shards, ask, .. } = &self.asks[run];
+        let (run, group) = &self.asked[at];
+        let (AskOf { shards, ask, .. }, shard) = (&self.asks[*run], group.start);
         let shard_state = match ask {
             Ask::Each(works) => works[&shard].shard_state().map(|shard_state| shard_state.hash),
             Ask::Expect { .. } | Ask::Sample { .. } | Ask::Same(_) => None,
         };
-        Needs { shard: shards[shard].shard.hash, shard_state }
+        Needs { shard: shards.each[shard].shard.hash, shard_state }
     }
 
     fn make(&self, at: usize) -> Result<Task> {
-        let (run, at) = self.asked[at];
-        let AskOf { language, shards, ask } = &self.asks[run];
-        let PlannedShard { shard, params, .. } = &shards[at];
-        let work = ask.work(at, &params.value()?);
-        Ok(Task { language: language.clone(), shard: shard.named()?, work })
+        let (run, group) = &self.asked[at];
+        let AskOf { language, shards, ask } = &self.asks[*run];
+        let work = ask.work(group.start, &shards.params(group)?);
+        let mut named = shards.each[group.clone()].iter().map(|planned| planned.shard.named());
+        let shard = named.next().ok_or_else(|| anyhow!("a group has at least one shard"))??;
+        Ok(Task { language: language.clone(), shard, further: named.collect::<Result<_>>()?, work })
     }
 }
 
@@ -164,12 +215,19 @@ impl Plan {
 
     /// The shards of sentences or trees.
     pub fn sentence_shards(&self) -> impl Iterator<Item = &PlannedShard> {
-        self.shards.iter().filter(|shard| shard.strings.is_none())
+        self.shards.each.iter().filter(|shard| shard.strings.is_none())
+    }
+
+    /// Divides these shards into groups of at most a level, none of which has sentences and strings ([`groups`]).
+    pub fn groups(&self, shards: &[usize], level: u32) -> Vec<Range<usize>> {
+        let border = shards.partition_point(|&shard| self.strings(shard).is_none());
+        let (sentences, strings) = shards.split_at(border);
+        [groups(sentences, level), groups(strings, level)].concat()
     }
 
     /// Shards, by number.
     pub fn shards(&self, numbers: Range<usize>) -> Vec<Stored<Shard>> {
-        self.shards[numbers].iter().map(|shard| shard.shard.clone()).collect()
+        self.shards.each[numbers].iter().map(|shard| shard.shard.clone()).collect()
     }
 
     /// `model`, to find the best analyses of sentences by these decoders; with `trees`, and with the probabilities of segments (`spans`), if these are asked for.

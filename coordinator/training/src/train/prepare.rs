@@ -19,7 +19,7 @@ use grammaton::work::shard::Shard;
 use grammaton::work::task::{Answer, Language, Lengths, Named, Work};
 
 use super::input::{Dataset, Input, StringSource, WithoutForest};
-use super::plan::{self, OnShards, Plan, PlannedShard};
+use super::plan::{self, OnShards, Plan, PlannedShard, PlannedShards};
 use super::spill::Stored;
 
 /// Notices for the user about strings.
@@ -46,7 +46,10 @@ pub fn plan(
     let sentences = match items {
         Items::Trees { treebank, shards } => {
             // Each shard has the parameters of the whole treebank, none of them named.
-            return Ok((Chosen::default(), with_params(Basis::Treebank(treebank), shards, Vec::new())));
+            return Ok((
+                Chosen::default(),
+                with_params(input, Basis::Treebank(treebank), shards, Vec::new()),
+            ));
         }
         Items::Sentences(sentences) => sentences,
     };
@@ -68,7 +71,7 @@ pub fn plan(
             let lexicon = Named::new(chosen.lexicon.clone());
             let language = Language { grammar: grammar.clone(), lexicon };
             let params = (0..language.n_params() as u32).map(ParamId).collect();
-            return Ok((chosen, with_params(Basis::Language(language), sentences.shards, params)));
+            return Ok((chosen, with_params(input, Basis::Language(language), sentences.shards, params)));
         }
     };
     let Prepared { chosen, language, sentences: of_sentences, strings } = prepared;
@@ -79,8 +82,8 @@ pub fn plan(
         params,
         strings: Some(strings),
     });
-    let shards = Arc::new(of_sentences.chain(of_strings).collect());
-    Ok((chosen, Plan { basis: Basis::Language(language), shards }))
+    let shards = PlannedShards::new(of_sentences.chain(of_strings).collect(), input.spill.clone());
+    Ok((chosen, Plan { basis: Basis::Language(language), shards: Arc::new(shards) }))
 }
 
 /// A fleet that computes on the sentences of a job.
@@ -265,10 +268,11 @@ pub struct Sentences {
 }
 
 /// The plan of shards that all have the same parameters.
-fn with_params(basis: Basis, shards: Vec<Stored<Shard>>, params: Vec<ParamId>) -> Plan {
+fn with_params(input: &Input, basis: Basis, shards: Vec<Stored<Shard>>, params: Vec<ParamId>) -> Plan {
     let params = Stored::in_memory(Named::new(params));
     let planned = |shard| PlannedShard { shard, params: params.clone(), strings: None };
-    Plan { basis, shards: Arc::new(shards.into_iter().map(planned).collect()) }
+    let shards = PlannedShards::new(shards.into_iter().map(planned).collect(), input.spill.clone());
+    Plan { basis, shards: Arc::new(shards) }
 }
 
 /// Names the first of the sentences without a derivation, or with too many, given by shard and position in it.

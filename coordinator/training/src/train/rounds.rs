@@ -4,6 +4,7 @@
 //! where a run by itself has a single shard. A run whose round has to be run again, since a sentence lost its derivation, is in
 //! the next batch with the same round. So is a run whose round goes on: the sweeps of a chain are as many tasks as keep each of them short.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,17 +14,18 @@ use fleet::{Map, Stage};
 use grammaton::data::corpus::Corpus;
 use grammaton::data::eval::chains::split_r_hat;
 use grammaton::data::eval::segmentation::Scorer;
-use grammaton::models::decode::Decoder;
+use grammaton::models::decode::{Decoded, Decoder};
 use grammaton::models::tally::Tally;
 use grammaton::models::{Model, Trained};
 use grammaton::num::{Noise, Wide};
 use grammaton::train::round::{RoundReport, Step};
-use grammaton::train::trainer::{Collect, Failure, Trainer};
+use grammaton::train::trainer::{Collect, Failure, Shards, Trainer};
 use grammaton::work::task::Language;
 
 use super::checkpoint_writer::CheckpointWriter;
 use super::dependencies::Dependencies;
 use super::group::Prepared;
+use super::grouping::Pace;
 use super::input::Input;
 use super::plan::{self, Plan};
 use super::start;
@@ -49,6 +51,7 @@ pub struct Training<'a> {
     /// The runs as they go into a checkpoint, while `runs` have no state between two rounds: in a round that is measured, and at the
     /// end.
     settled: Option<Vec<Run>>,
+    pace: Pace,
     /// Seconds since the last round that was finished, in batches that finished none.
     seconds: f64,
 }
@@ -167,7 +170,16 @@ impl<'a> Training<'a> {
         progress.tallies.resize(job.points.len(), Arc::default());
         let input = prepared.first().map(Prepared::input).expect("a job has at least one point");
         check_tallies(input, &progress.tallies).map_err(|problem| writer.refusal(&format!("{problem:#}")))?;
-        Ok(Training { job, fleet, writer, progress, runs, settled: None, seconds: 0.0 })
+        Ok(Training {
+            job,
+            fleet,
+            writer,
+            progress,
+            runs,
+            settled: None,
+            pace: Pace::default(),
+            seconds: 0.0,
+        })
     }
 
     /// Runs all of them to their end, and gives the best run of every point of the job.
@@ -223,9 +235,13 @@ impl<'a> Training<'a> {
     fn batch(&mut self) -> Result<Vec<(RoundMetrics, Vec<Sample>)>> {
         let begun = clock::instant();
         let active: Vec<usize> = (0..self.runs.len()).filter(|&run| !self.runs[run].is_over()).collect();
+        let shards = active.iter().map(|&run| self.runs[run].trainer.shards(&self.runs[run].of.plan));
+        let shards: Vec<Vec<usize>> = shards.collect();
+        let n_shards = shards.iter().map(Vec::len).sum();
+        let level = self.pace.level(n_shards);
         let mut asks = Vec::with_capacity(active.len());
         let mut asked = Vec::new();
-        for &run in &active {
+        for (&run, shards) in active.iter().zip(shards) {
             let Active { trainer, inference, of, .. } = &mut self.runs[run];
             let round = trainer.past().rounds + 1;
             let (keep, due) = (keeps(inference, round), round.is_multiple_of(self.job.output.score_every));
@@ -234,21 +250,24 @@ impl<'a> Training<'a> {
                 segments: with_trees.then(|| of.input().segments.clone()),
                 as_sample: keep,
             });
-            asked.extend(trainer.shards(&of.plan).into_iter().map(|shard| (asks.len(), shard)));
-            asks.push((&of.plan, trainer.ask(&of.plan).map_err(anyhow::Error::from_boxed)?));
+            let ask = trainer.ask(&of.plan).map_err(anyhow::Error::from_boxed)?;
+            let groups = of.plan.groups(&shards, if ask.is_summed() { level } else { 0 });
+            asked.extend(groups.into_iter().map(|group| (asks.len(), group)));
+            asks.push((&of.plan, ask));
         }
         let first = active[0];
         let stage = Stage::Round { run: first + 1, round: self.runs[first].trainer.past().rounds + 1 };
         let runs = &mut self.runs;
         let report = plan::map(self.fleet, stage, plan::round(asks, asked.clone()), |at, answer| {
-            let (ask, shard) = asked[at];
-            let Active { trainer, of, .. } = &mut runs[active[ask]];
-            if trainer.add(&of.plan, shard, answer).map_err(anyhow::Error::from_boxed)? {
+            let (ask, group) = &asked[at];
+            let Active { trainer, of, .. } = &mut runs[active[*ask]];
+            if trainer.add(&of.plan, group.clone(), answer).map_err(anyhow::Error::from_boxed)? {
                 Ok(())
             } else {
-                Err(Failure::WrongAnswer { shard }.into())
+                Err(Failure::WrongAnswer { shard: group.start }.into())
             }
         })?;
+        self.pace = self.pace.after(&report, n_shards);
         // Measuring may be cut short, and then the round has to be run again.
         self.settled = self.is_measured().then(|| saved(&self.runs));
         let mut finished: Vec<(RoundReport, Ended)> = Vec::new();
@@ -256,10 +275,9 @@ impl<'a> Training<'a> {
             let plan = &self.runs[run].of.plan;
             let of_run = report.busy_by_task.iter().zip(&asked).filter(|(_, asked)| asked.0 == ask);
             let busy = of_run.map(|(busy, _)| *busy).sum::<Duration>();
-            let of_sentences =
-                |&&(of, shard): &&(usize, usize)| of == ask && plan.shards[shard].strings.is_none();
-            let share =
-                asked.iter().filter(of_sentences).count() as f64 / plan.sentence_shards().count() as f64;
+            let n_read = asked.iter().filter(|(of, _)| *of == ask).flat_map(|(_, group)| group.clone());
+            let n_read = n_read.filter(|&shard| plan.strings(shard).is_none()).count();
+            let share = n_read as f64 / plan.sentence_shards().count() as f64;
             let active = &mut self.runs[run];
             // A round that goes on has read everything before.
             let (share, busy) = (active.read.0.max(share), active.read.1 + busy);
@@ -565,15 +583,15 @@ fn explained(fleet: &dyn Map, of: &Prepared<'_>, failure: Failure) -> anyhow::Er
             Ok(place) => anyhow::Error::from(failure).context(place),
             Err(_) => failure.into(),
         },
-        Failure::ZeroProbability { shard, weights } => match improbable(fleet, &of.plan, *shard, weights) {
-            Ok(Some(sentence)) => match place(*shard, sentence) {
+        Failure::ZeroProbability { shards, weights } => match improbable(fleet, &of.plan, shards, weights) {
+            Ok(Some((shard, sentence))) => match place(shard, sentence) {
                 Ok(place) => anyhow!(
                     "{place}: {failure}; start from trees that use the rules which the sentence needs, or choose another \
                      inference.start, or inference.method = \"map-em\""
                 ),
                 Err(_) => failure.into(),
             },
-            Ok(None) => Failure::WrongAnswer { shard: *shard }.into(),
+            Ok(None) => Failure::WrongAnswer { shard: shards.start }.into(),
             Err(error) => error,
         },
         Failure::BoundFell(_)
@@ -583,10 +601,19 @@ fn explained(fleet: &dyn Map, of: &Prepared<'_>, failure: Failure) -> anyhow::Er
     }
 }
 
-/// The first sentence of a shard that has probability 0 under weights of all parameters.
-fn improbable(fleet: &dyn Map, plan: &Plan, shard: usize, weights: &[Wide]) -> Result<Option<usize>> {
-    let decoded = plan.mass(weights)?.parse(fleet, Stage::Decode, plan.shards(shard..shard + 1))?;
-    Ok(decoded.iter().flatten().position(|decoded| decoded.log_z == f64::NEG_INFINITY))
+/// The first sentence of these shards that has probability 0 under weights of all parameters: its shard, and its position there.
+fn improbable(
+    fleet: &dyn Map,
+    plan: &Plan,
+    shards: &Range<usize>,
+    weights: &[Wide],
+) -> Result<Option<(usize, usize)>> {
+    let decoded = plan.mass(weights)?.parse(fleet, Stage::Decode, plan.shards(shards.clone()))?;
+    let in_shard = |(shard, decoded): (usize, &Vec<Decoded>)| {
+        let sentence = decoded.iter().position(|decoded| decoded.log_z == f64::NEG_INFINITY)?;
+        Some((shard, sentence))
+    };
+    Ok(shards.clone().zip(&decoded).find_map(in_shard))
 }
 
 /// The counts of the harmonic start, for methods without chains; with jitter in all runs of a point but the first.

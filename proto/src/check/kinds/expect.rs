@@ -28,7 +28,7 @@ pub fn check_counts(
     same_length("expectation.counts", found.counts.len(), n_touched)?;
     same_length("expectation.losses", found.losses.len(), if losses { n_touched } else { 0 })?;
     uses("expectation.counts", task, &found.counts)?;
-    let n_log_z = task.shard.strings().map_or(0, |strings| strings.len());
+    let n_log_z = task.each().map(|items| items.shard.strings().map_or(0, |strings| strings.len())).sum();
     numbers("expectation.losses", &found.losses, "that is not negative", |loss| loss >= 0.0)?;
     numbers("expectation.log_z", &[found.log_z], FINITE, finite)?;
     numbers("expectation.log_z_items", &found.log_z_items, FINITE, finite)?;
@@ -36,6 +36,7 @@ pub fn check_counts(
 }
 
 pub fn largest_answer(task: &Items<'_>, n_touched: usize, losses: bool) -> u64 {
-    let n_numbers = n_touched as u64 * (1 + u64::from(losses)) + task.shard.len() as u64;
+    let n_items = task.each().map(|items| items.shard.len() as u64).sum::<u64>();
+    let n_numbers = n_touched as u64 * (1 + u64::from(losses)) + n_items;
     n_numbers * DOUBLE + task.lexicon.space(task.grammar).n_params() as u64 * VARINT
 }

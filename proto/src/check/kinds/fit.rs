@@ -42,7 +42,8 @@ pub fn check(task: &Items<'_>, with: &Fit) -> Result<(), Invalid> {
 }
 
 pub fn check_answer(task: &Items<'_>, with: &Fit, found: &Fitted) -> Result<(), Invalid> {
-    answers(with, task.shard.len(), n_occurrences(task.shard), found)
+    let n_items: Vec<usize> = task.each().map(|items| items.shard.len()).collect();
+    answers(with, &n_items, task.each().map(|items| n_occurrences(items.shard)).sum(), found)
 }
 
 pub fn largest_answer(with: &Fit) -> u64 {
@@ -66,8 +67,8 @@ fn fits(grammar: &Grammar, fit: &Fit) -> Result<(), Invalid> {
     constraints.map(drop).map_err(|unsuited| Invalid::Fit { problem: unsuited.to_string() })
 }
 
-/// Checks an answer for a shard of `n_items` distinct sentences and `n_occurrences` sentences in all.
-fn answers(fit: &Fit, n_items: usize, n_occurrences: usize, found: &Fitted) -> Result<(), Invalid> {
+/// Checks an answer for shards of `n_items` distinct sentences, and `n_occurrences` sentences in all.
+fn answers(fit: &Fit, n_items: &[usize], n_occurrences: usize, found: &Fitted) -> Result<(), Invalid> {
     match found {
         Fitted::Statistics(statistics) => {
             let Statistics { bound, moments, parts, .. } = statistics;
@@ -87,6 +88,9 @@ fn answers(fit: &Fit, n_items: usize, n_occurrences: usize, found: &Fitted) -> R
             at_most("fitted.rounds", statistics.n_rounds, most)?;
             statistics.check(&fit.priors).map_err(|error| Invalid::Fit { problem: error.to_string() })
         }
-        Fitted::Unbounded { sentence } => in_range("fitted.unbounded", [*sentence], 0..n_items as u64),
+        Fitted::Unbounded { shard, sentence } => {
+            in_range("fitted.unbounded_shard", [*shard], 0..n_items.len() as u64)?;
+            in_range("fitted.unbounded", [*sentence], 0..n_items[*shard as usize] as u64)
+        }
     }
 }

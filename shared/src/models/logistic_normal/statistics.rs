@@ -1,4 +1,4 @@
-//! Statistics of a shard for μ and Σ: sums that are merged in shard order, and the M-step.
+//! Statistics of a shard for μ and Σ: sums over the tree of shards ([`crate::num::tree_sum`]), and the M-step.
 //!
 //! Sums are of λ − μ, not of λ. So a sentence without events of a multinomial, in which λ = μ, adds nothing but ν, which is the same in
 //! all of them; and Σ is not the small difference of two large numbers when η lies far from 0. With M sentences, of which M_k
@@ -11,6 +11,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::num::tree_sum::Sum;
 use crate::stop::Meter;
 
 use super::prior::{Prior, PriorError};
@@ -51,6 +52,12 @@ pub struct Statistics {
     pub moments: Vec<Moments>,
     /// Sums of each component of a mixture, the base first; empty without a mixture.
     pub parts: Vec<ComponentSums>,
+}
+
+impl Sum for Statistics {
+    fn add(&mut self, other: Statistics) {
+        self.merge(&other);
+    }
 }
 
 impl Moments {
@@ -167,7 +174,7 @@ impl Statistics {
         }
     }
 
-    /// Adds what another shard answers; shards are added in order.
+    /// Adds what another shard answers.
     pub fn merge(&mut self, other: &Statistics) {
         self.n_sentences += other.n_sentences;
         self.n_rounds += other.n_rounds;

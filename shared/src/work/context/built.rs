@@ -29,7 +29,6 @@ use crate::stop::{self, Meter, checked};
 use crate::work::counts::{Expectation, Index};
 use crate::work::error::ComputeError;
 use crate::work::shard::Shard;
-use crate::work::weights::ShardWeights;
 
 /// Forests by item.
 pub struct BuiltShard {
@@ -201,15 +200,14 @@ impl BuiltShard {
     /// Inside–outside over all items in use. It pays to `compact` the forests of a shard that stays.
     pub fn expect(
         &self,
-        weights: &ShardWeights,
+        weights: &[Wide],
         with_losses: bool,
         compact: bool,
     ) -> Result<Expectation, ComputeError> {
         let n = self.index.params.len();
-        if weights.n_params() != n as u64 {
-            return Err(ComputeError::Weights { found: weights.n_params() as usize, expected: n });
+        if weights.len() != n {
+            return Err(ComputeError::Weights { found: weights.len(), expected: n });
         }
-        let weights = &weights.all();
         let in_use = |numbers: Vec<f64>| {
             let numbers = numbers.into_iter().zip(weights).filter(|(_, weight)| !weight.is_zero());
             numbers.map(|(number, _)| number).collect()

@@ -22,6 +22,7 @@ use crate::forest::TooAmbiguous;
 use crate::limits::MAX_FOREST;
 use crate::models::sampler::Items;
 use crate::work::content::ContentHash;
+use crate::work::counts::GroupIndex;
 use crate::work::language::Language;
 
 /// Models in memory.
@@ -56,6 +57,8 @@ pub struct Shards {
     pub constrained: CachedShards<BuiltShard>,
     /// Items of Markov chains.
     pub items: CachedShards<Items>,
+    /// Indexes of groups of shards.
+    pub groups: CachedShards<GroupIndex>,
 }
 
 /// Shards in one form.
@@ -77,7 +80,8 @@ impl<T> Default for CachedShards<T> {
 impl Shards {
     /// Bytes of all forms together.
     fn bytes(&self) -> usize {
-        self.built.bytes + self.forests.bytes + self.constrained.bytes + self.items.bytes
+        let forests = self.built.bytes + self.forests.bytes + self.constrained.bytes;
+        forests + self.items.bytes + self.groups.bytes
     }
 }
 

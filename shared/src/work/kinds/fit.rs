@@ -16,6 +16,7 @@ use crate::models::logistic_normal::{ComponentSums, Multinomials, PriorsError, S
 use crate::models::logistic_normal::{Prior, StopRule};
 use crate::num::Wide;
 use crate::num::special::{exp_each, ln};
+use crate::num::tree_sum::TreeSum;
 use crate::stop::{self, checked};
 use crate::work::context::Context;
 use crate::work::context::built::BuiltShard;
@@ -57,6 +58,8 @@ pub enum Fitted {
     Statistics(Statistics),
     /// A sentence whose bound is not finite, so that the others do not matter.
     Unbounded {
+        /// The shard, among those of the task.
+        shard: u32,
         /// Position in the shard.
         sentence: u32,
     },
@@ -75,8 +78,21 @@ impl Fitted {
     }
 }
 
-/// Fits all sentences of the shard that have a derivation.
-pub fn run(context: &Context<'_>, with: &Fit) -> Result<Fitted, ComputeError> {
+/// Fits all sentences of the shards that have a derivation.
+pub fn run(shards: &[Context<'_>], with: &Fit) -> Result<Fitted, ComputeError> {
+    let mut sum = TreeSum::default();
+    for (at, context) in shards.iter().enumerate() {
+        match of_shard(context, with)? {
+            Fitted::Statistics(statistics) => sum.push(at, statistics),
+            Fitted::Unbounded { sentence, .. } => {
+                return Ok(Fitted::Unbounded { shard: at as u32, sentence });
+            }
+        }
+    }
+    Ok(Fitted::Statistics(sum.finish().unwrap_or_default()))
+}
+
+fn of_shard(context: &Context<'_>, with: &Fit) -> Result<Fitted, ComputeError> {
     context.sentences()?;
     let components: Vec<&Component> = with.components.iter().map(|weighted| &weighted.component).collect();
     let built = match &components[..] {
@@ -113,7 +129,7 @@ fn fit(shard: &BuiltShard, grammar: &Grammar, with: &Fit) -> Result<Fitted, Comp
             let parse = |ln_weights: &[f64], counts: &mut [f64]| reader.read(forest, ln_weights, counts);
             let fit = sentence.fit(&with.priors, &own, with.until, parse);
             if !fit.bound.is_finite() {
-                return Ok(Fitted::Unbounded { sentence: at as u32 });
+                return Ok(Fitted::Unbounded { shard: 0, sentence: at as u32 });
             }
             if part == 0 {
                 statistics.count(&sentence, times);

@@ -42,7 +42,7 @@ pub fn every_kind(n: usize) -> Vec<Case> {
 }
 
 fn case(name: &'static str, language: Option<&Language>, shard: &Named<Shard>, work: Work) -> Case {
-    let task = Task { language: language.cloned(), shard: shard.clone(), work };
+    let task = Task { language: language.cloned(), shard: shard.clone(), work, further: Vec::new() };
     let answer = Engine::default().run(&task).unwrap_or_else(|error| panic!("{name}: {error}"));
     Case { name, task, answer }
 }

@@ -35,6 +35,7 @@ use training::train::checkpoint_writer::CheckpointWriter;
 use training::train::group::{Inputs, Prepared};
 use training::train::prepare::{self, Items};
 use training::train::rounds::Training;
+use training::train::text::Text;
 
 /// Time of the coordinator for a lease or an answer besides encoding, decoding and scheduling: channels, gRPC, the system.
 /// From the CPU-seconds of a coordinator with one worker on loopback and tiny shards; `docs/SCALING.md` has the command.
@@ -45,8 +46,10 @@ const MESSAGE: Duration = Duration::from_micros(65);
 pub struct Measured {
     /// Number of sentences of the corpus.
     pub sentences: usize,
-    /// Number of tasks of a round: shards of all runs.
+    /// Number of shards of its sentences.
     pub shards: usize,
+    /// Number of tasks of a round after the first, by all runs: groups of shards.
+    pub tasks: usize,
     /// Number of measured rounds after the first.
     pub rounds: usize,
     /// Compute time of the first round, in which forests are built.
@@ -73,10 +76,11 @@ pub struct Measured {
     pub between_seconds: f64,
 }
 
-/// Runs all rounds of `job` and measures them. Large values are stored in its output folder meanwhile.
-pub fn measure(job: &Job) -> Result<(Load, Measured)> {
+/// Runs all rounds of `job` for fleets with so many threads, which decide how many shards a task is on, and measures them: a load for each,
+/// and what the first one came to. Large values are stored in the job's output folder meanwhile.
+pub fn measure(job: &Job, fleets: &[usize]) -> Result<(Vec<Load>, Measured)> {
     let inputs = Inputs::load(job)?;
-    let probe = Probe::new()?;
+    let mut probe = Probe::new()?;
     let items: Vec<Items> = inputs.groups.iter().map(|group| Items::new(&group.input)).collect();
     let origin = Origin::new(job, &items);
     let (mut prepared, mut all_chosen): (Vec<Prepared<'_>>, Vec<Chosen>) = Default::default();
@@ -86,24 +90,31 @@ pub fn measure(job: &Job) -> Result<(Load, Measured)> {
         prepared.push(Prepared::new(group, plan));
         all_chosen.push(chosen);
     }
-    let mut checkpoints = Checkpoints::none();
-    let writer = CheckpointWriter::new(&mut checkpoints, origin, all_chosen);
-    let no_observers = &mut All(Vec::new());
-    Training::new(job, &prepared, &probe, writer, Progress::default())?.run(no_observers)?;
-    let load = probe.load()?;
-    let measured = Measured::of(&load, inputs.first().text.n_sentences, probe.rounds.borrow().len() - 1);
-    Ok((load, measured))
+    let (mut loads, mut measured): (Vec<Load>, Option<Measured>) = Default::default();
+    for &slots in fleets {
+        probe.begin(slots);
+        let mut checkpoints = Checkpoints::none();
+        let writer = CheckpointWriter::new(&mut checkpoints, origin.clone(), all_chosen.clone());
+        let no_observers = &mut All(Vec::new());
+        Training::new(job, &prepared, &probe, writer, Progress::default())?.run(no_observers)?;
+        let load = probe.load()?;
+        let n_rounds = probe.rounds.borrow().len() - 1;
+        measured.get_or_insert_with(|| Measured::of(&load, &inputs.first().text, n_rounds));
+        loads.push(load);
+    }
+    Ok((loads, measured.context("no fleet was asked for")?))
 }
 
 impl Measured {
-    fn of(load: &Load, sentences: usize, rounds: usize) -> Measured {
+    fn of(load: &Load, text: &Text, rounds: usize) -> Measured {
         let bytes = |of: fn(&TaskLoad) -> u64| load.tasks.iter().map(of).sum();
         let seconds =
             |of: fn(&TaskLoad) -> Duration| load.tasks.iter().map(of).sum::<Duration>().as_secs_f64();
         let longest = load.tasks.iter().flat_map(|task| &task.again).max();
         Measured {
-            sentences,
-            shards: load.tasks.len(),
+            sentences: text.n_sentences,
+            shards: text.shards.len(),
+            tasks: load.tasks.len(),
             rounds,
             first_seconds: seconds(|task| task.first),
             work_seconds: load.work().as_secs_f64(),
@@ -126,6 +137,8 @@ struct Probe {
     preparing: RefCell<Option<Fleet>>,
     /// Computes tasks with a separate cache of forests, so that the first round builds them.
     compute: Compute,
+    /// Threads of the fleet that it stands for.
+    slots: usize,
     rounds: RefCell<Vec<RoundFound>>,
 }
 
@@ -153,7 +166,13 @@ struct TaskFound {
 impl Probe {
     fn new() -> Result<Probe> {
         let preparing = RefCell::new(Some(Fleet::start(FleetConfig::default())?));
-        Ok(Probe { preparing, compute: engine(), rounds: RefCell::default() })
+        Ok(Probe { preparing, compute: engine(), slots: 1, rounds: RefCell::default() })
+    }
+
+    /// Begins again, in the place of a fleet with so many threads.
+    fn begin(&mut self, slots: usize) {
+        (self.compute, self.slots) = (engine(), slots);
+        self.rounds.borrow_mut().clear();
     }
 
     /// A round of the job.
@@ -206,7 +225,8 @@ impl Probe {
             ended: clock::instant(),
         });
         let (busy, attempts) = (busy_by_task.iter().sum(), busy_by_task.len());
-        Ok(MapReport { wall: begun.elapsed(), busy, busy_by_task, attempts, ..MapReport::default() })
+        let (wall, slots) = (begun.elapsed(), self.slots);
+        Ok(MapReport { wall, busy, busy_by_task, attempts, slots, ..MapReport::default() })
     }
 
     /// Summarises the rounds: the first separately; of the others all compute times, and the minimum of the coordinator's times.
@@ -214,22 +234,26 @@ impl Probe {
         let rounds = self.rounds.borrow();
         let (first, again) =
             rounds.split_first().context("no round was run; is inference.max_rounds swept?")?;
-        // A run that ends before the others leaves fewer tasks.
-        let again: Vec<&RoundFound> =
-            again.iter().filter(|round| round.tasks.len() == first.tasks.len()).collect();
-        if again.is_empty() || first.tasks.is_empty() {
-            bail!("no round after the first has as many tasks; is inference.max_rounds swept?");
+        // The second round has groups of shards; a run that ends before the others leaves fewer tasks.
+        let n_tasks = again.first().map_or(0, |round| round.tasks.len());
+        let again: Vec<&RoundFound> = again.iter().filter(|round| round.tasks.len() == n_tasks).collect();
+        if n_tasks == 0 {
+            bail!("no round after the first; is inference.max_rounds swept?");
         }
+        let work = |round: &RoundFound| round.tasks.iter().map(|task| task.busy.as_secs_f64()).sum::<f64>();
+        let longer = work(first) / (again.iter().map(|round| work(round)).sum::<f64>() / again.len() as f64);
         let task = |at: usize| {
             let all = || again.iter().map(|round| &round.tasks[at]);
             // The minimum, since an operation of microseconds takes a thousand times as long when another thread gets the core.
             let time = |of: fn(&TaskFound) -> Duration| all().map(of).min().unwrap_or_default();
             let bytes = |of: fn(&TaskFound) -> u64| all().map(of).sum::<u64>() / again.len() as u64;
+            let times: Vec<Duration> = all().map(|task| task.busy).collect();
             TaskLoad {
-                first: first.tasks[at].busy,
-                again: all().map(|task| task.busy).collect(),
+                // The tasks of the first round are others.
+                first: times.iter().sum::<Duration>().mul_f64(longer / times.len() as f64),
+                again: times,
                 handling: time(|task| task.handling),
-                shard: first.tasks[at].shard,
+                shard: again[0].tasks[at].shard,
                 shard_state: all().find_map(|task| task.shard_state),
                 lease: Message {
                     bytes: bytes(|task| task.lease.bytes),
@@ -243,7 +267,7 @@ impl Probe {
         let gaps = rounds.windows(2).map(|pair| pair[1].begun - pair[0].ended);
         let between = gaps.sum::<Duration>() / (rounds.len() - 1) as u32;
         Ok(Load {
-            tasks: (0..first.tasks.len()).map(task).collect(),
+            tasks: (0..n_tasks).map(task).collect(),
             once: first.once,
             every_round: first.every_round,
             between,
@@ -290,7 +314,7 @@ fn assigned(id: LeaseId, task: &Task) -> TaskFound {
     let (mut shard, mut shard_state) = (Message::default(), None);
     for blob in &blobs {
         match blob {
-            Blob::Shard(_) => shard = message(blob),
+            Blob::Shard(_) => shard = sum(shard, message(blob)),
             Blob::ShardState(_) => shard_state = Some(message(blob)),
             _ => {}
         }

@@ -42,7 +42,7 @@ pub const LIES: [(&str, Lie); 8] = [
         Ok(answer)
     }),
     ("a sentence has no bound", |_, answer| match answer {
-        Answer::Fitted(_) => Ok(Answer::Fitted(Fitted::Unbounded { sentence: 0 })),
+        Answer::Fitted(_) => Ok(Answer::Fitted(Fitted::Unbounded { shard: 0, sentence: 0 })),
         other => Ok(other),
     }),
     ("a shard has one parameter fewer", |_, mut answer| {
