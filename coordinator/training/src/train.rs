@@ -139,8 +139,8 @@ pub fn train(
 
 /// The error, with the longest sentence of the task that no worker could compute.
 fn with_sentence(error: anyhow::Error, inputs: &Inputs, stream: &Stream<'_>) -> anyhow::Error {
-    let Some(shard) = stream.given_up() else { return error };
-    let longest = |text: &Text| text.describe_longest(shard).ok().flatten();
+    let shards = stream.given_up();
+    let longest = |text: &Text| text.describe_longest(&shards).ok().flatten();
     match inputs.groups.iter().find_map(|group| longest(&group.input.text)) {
         Some(longest) => error.context(format!("the longest sentence of the task has {longest}")),
         None => error,

@@ -3,12 +3,12 @@
 //! Training blocks in [`Map::map`], on the thread that tells observers. So the fleet that training maps with is wrapped: what happens to the fleet
 //! meanwhile is reported on that thread too, while it happens, in the order in which the thread hears of it.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use anyhow::Result;
 use fleet::{FleetError, Map, MapReport, Stage, Tasks};
-use grammaton::work::task::{Answer, ContentHash};
+use grammaton::work::task::{Answer, ContentHash, Task};
 use scheduler::Failure;
 
 use crate::events::{Observer, RunEvent};
@@ -19,8 +19,8 @@ pub struct Stream<'a> {
     observer: RefCell<&'a mut dyn Observer>,
     /// The first error of an observer of an event of the fleet; the next event of training returns it.
     failed: RefCell<Option<anyhow::Error>>,
-    /// Shard of a task that no worker could compute, or for which this process lacks memory.
-    given_up: Cell<Option<ContentHash>>,
+    /// Shards of a task that no worker could compute, or for which this process lacks memory.
+    given_up: RefCell<Vec<ContentHash>>,
 }
 
 impl<'a> Stream<'a> {
@@ -30,13 +30,13 @@ impl<'a> Stream<'a> {
             fleet,
             observer: RefCell::new(observer),
             failed: RefCell::default(),
-            given_up: Cell::default(),
+            given_up: RefCell::default(),
         }
     }
 
-    /// Shard of the task that ended a batch since no worker could compute it, or since this process lacks memory.
-    pub fn given_up(&self) -> Option<ContentHash> {
-        self.given_up.get()
+    /// Shards of the task that ended a batch since no worker could compute it, or since this process lacks memory.
+    pub fn given_up(&self) -> Vec<ContentHash> {
+        self.given_up.borrow().clone()
     }
 }
 
@@ -66,7 +66,9 @@ impl Map for Stream<'_> {
         if let Err(FleetError::Batch { failure, .. }) = &mapped
             && let Failure::GivenUp { task, .. } | Failure::Task { task, lacks_memory: true, .. } = failure
         {
-            self.given_up.set((task.index() < tasks.len()).then(|| tasks.needs(task.index()).shard));
+            let made = (task.index() < tasks.len()).then(|| tasks.make(task.index()).ok()).flatten();
+            let shards = made.iter().flat_map(Task::shards).map(|shard| shard.hash);
+            self.given_up.replace(shards.collect());
         }
         mapped
     }

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
-use grammaton::data::Sentence;
 use grammaton::data::corpus::read::End;
 use grammaton::data::corpus::{Analyses, Corpus, Format, Notice, Options, Unit};
 use grammaton::work::shard::Shard;
@@ -258,15 +257,20 @@ impl Text {
         Ok(described(corpus, positions[shard - shards.start][item as usize][0] as usize))
     }
 
-    /// Symbols, file, line and text of the longest sentence of the shard with that hash; `None` if there is none.
-    pub fn describe_longest(&self, hash: ContentHash) -> Result<Option<String>> {
-        let Some(at) = self.shards.iter().position(|shard| shard.hash == hash) else { return Ok(None) };
-        let named = self.shards[at].named()?;
-        let Shard::Sentences(sentences) = &*named.value else { return Ok(None) };
-        let n_symbols = |sentence: &Sentence| sentence.tokens.len();
-        let Some(longest) = sentences.iter().map(n_symbols).max() else { return Ok(None) };
-        let first = sentences.iter().position(|sentence| n_symbols(sentence) == longest).unwrap_or_default();
-        Ok(Some(format!("{longest} symbols: {}", self.describe(at, first as u32)?)))
+    /// Symbols, file, line and text of the longest sentence of the shards with these hashes; `None` if there is none.
+    pub fn describe_longest(&self, hashes: &[ContentHash]) -> Result<Option<String>> {
+        let mut longest: Option<(usize, usize, usize)> = None;
+        for (at, shard) in self.shards.iter().enumerate().filter(|(_, shard)| hashes.contains(&shard.hash)) {
+            let Shard::Sentences(sentences) = &*shard.value()? else { continue };
+            for (item, sentence) in sentences.iter().enumerate() {
+                let n_symbols = sentence.tokens.len();
+                if longest.is_none_or(|(most, ..)| most < n_symbols) {
+                    longest = Some((n_symbols, at, item));
+                }
+            }
+        }
+        let Some((n_symbols, at, item)) = longest else { return Ok(None) };
+        Ok(Some(format!("{n_symbols} symbols: {}", self.describe(at, item as u32)?)))
     }
 }
 
@@ -362,6 +366,11 @@ mod tests {
         assert_eq!(sizes, [2, 2, 2]);
         assert_eq!(text.shards.len(), 6);
         assert_eq!(text.describe(5, 0).unwrap(), format!("{}:7: ab", path.display()));
+        let hashes: Vec<_> = text.shards[..2].iter().map(|shard| shard.hash).collect();
+        let longest = |hashes| text.describe_longest(hashes).unwrap();
+        assert_eq!(longest(&hashes), Some(format!("3 symbols: {}:3: aba", path.display())));
+        assert_eq!(longest(&hashes[..1]), Some(format!("2 symbols: {}:1: ab", path.display())));
+        assert_eq!(longest(&[]), None);
         let mut lines = Vec::new();
         let blocks = text.blocks(|sentences, shards, block| {
             assert_eq!((sentences.start, shards.start), (lines.len(), lines.len()));
