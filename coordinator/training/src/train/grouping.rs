@@ -9,8 +9,8 @@ use std::time::Duration;
 use fleet::MapReport;
 use grammaton::num::tree_sum::MAX_LEVEL;
 
-/// Groups of a thread in a round, about: its last one is a quarter of the round.
-const OF_A_THREAD: f64 = 4.0;
+/// Groups of a thread in a round, about: threads wait for half a group in the end.
+const OF_A_THREAD: f64 = 8.0;
 
 /// No group takes longer in a round, unless a single shard does: as much is lost with a worker.
 const LONGEST: Duration = Duration::from_millis(300);
@@ -59,9 +59,9 @@ mod tests {
     fn groups_are_few_for_each_thread_and_not_long() {
         assert_eq!(Pace::default().level(1000), 0);
         // Twenty-four shards of half a millisecond.
-        assert_eq!([1, 2, 4, 20].map(|slots| pace(slots, 500).level(24)), [3, 2, 1, 0]);
+        assert_eq!([1, 2, 4, 20].map(|slots| pace(slots, 500).level(24)), [2, 1, 0, 0]);
         assert_eq!([4, 100, 1000].map(|slots| pace(slots, 10_000).level(100_000)), [4, 4, 4]);
-        assert_eq!([4, 100, 1000].map(|slots| pace(slots, 500).level(100_000)), [6, 6, 5]);
+        assert_eq!([4, 100, 1000].map(|slots| pace(slots, 500).level(100_000)), [6, 6, 4]);
         // Shards that are longer by themselves.
         assert_eq!(pace(2, 400_000).level(100_000), 0);
         assert_eq!(pace(1, 0).level(0), 0);
