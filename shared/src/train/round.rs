@@ -127,11 +127,8 @@ impl Summing {
         let Summing { n_params, with_losses, sums, log_z_strings, mut missing } = self;
         missing.sort_unstable(); // they come by shard or by group
         missing.dedup();
-        let zero = || {
-            let losses = vec![0.0; if with_losses { n_params } else { 0 }];
-            (ByPosition { counts: vec![0.0; n_params], losses }, 0.0)
-        };
-        let (ByPosition { counts, losses }, log_z) = sums.finish().map_or_else(zero, Counts::all);
+        let sums = sums.finish().unwrap_or_else(|| Counts::none(n_params, with_losses));
+        let (ByPosition { counts, losses }, log_z) = sums.all();
         Totals { counts, losses, log_z_strings, log_z, missing }
     }
 }

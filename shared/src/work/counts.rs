@@ -120,6 +120,11 @@ pub struct ByPosition {
 const SPARSE: usize = 4;
 
 impl Counts {
+    /// Those of no shard.
+    pub fn none(n: usize, with_losses: bool) -> Counts {
+        Counts { n, with_losses, numbers: Numbers::Few(Vec::new()), log_z: 0.0 }
+    }
+
     /// Those of an answer that has numbers of these positions, ascending, of `n`. None if it has another number of them.
     pub fn new(
         n: usize,
@@ -134,7 +139,7 @@ impl Counts {
         }
         let losses = found.losses.iter().copied().chain(std::iter::repeat(0.0));
         let entries = at.zip(&found.counts).zip(losses).map(|((at, &count), loss)| Entry { at, count, loss });
-        let mut sums = Counts { n, with_losses, numbers: Numbers::Few(Vec::new()), log_z: found.log_z };
+        let mut sums = Counts { log_z: found.log_z, ..Counts::none(n, with_losses) };
         sums.numbers = if n_found * SPARSE < n {
             Numbers::Few(entries.collect())
         } else {

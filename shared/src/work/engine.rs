@@ -59,17 +59,11 @@ impl Engine {
     /// The answer to `task`.
     pub fn run(&self, task: &Task) -> Result<Answer, ComputeError> {
         stop::check();
-        let context = || match &task.language {
-            Some(language) => Ok(Context::new(&self.0, language, &task.shard)),
-            None => Err(ComputeError::NoGrammar),
-        };
-        let contexts = || match &task.language {
-            Some(language) => {
-                let context = |shard| Context::new(&self.0, language, shard);
-                Ok(task.shards().map(context).collect::<Vec<_>>())
-            }
-            None => Err(ComputeError::NoGrammar),
-        };
+        let language = || task.language.as_ref().ok_or(ComputeError::NoGrammar);
+        let on = |language, shard| Context::new(&self.0, language, shard);
+        let context = || language().map(|language| on(language, &task.shard));
+        let contexts =
+            || language().map(|language| task.shards().map(|shard| on(language, shard)).collect::<Vec<_>>());
         Ok(match &task.work {
             Work::Candidates(lengths) => Answer::Candidates(candidates::run(&context()?, lengths)?),
             Work::Cover => Answer::Missing(cover::run(&context()?)?),
