@@ -44,6 +44,9 @@ pub struct Args {
     #[arg(help_heading = "Cluster", long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=i64::from(proto::MAX_SLOTS)))]
     pub threads: u32,
+    /// Speed of a core of a worker, where a core of this machine has speed 1
+    #[arg(help_heading = "Cluster", long, value_name = "X", default_value_t = 1.0, value_parser = speed)]
+    pub worker_speed: f64,
     /// Bandwidth of the coordinator's network in Gbit/s, both directions together
     #[arg(help_heading = "Cluster", long, value_name = "GBIT", default_value_t = 10.0, value_parser = positive)]
     pub bandwidth: f64,
@@ -72,6 +75,11 @@ fn positive(text: &str) -> Result<f64, String> {
     found.ok_or_else(|| "expected a number above 0".to_owned())
 }
 
+fn speed(text: &str) -> Result<f64, String> {
+    let found = text.parse().ok().filter(|number| (0.001..=1000.0).contains(number));
+    found.ok_or_else(|| "expected a number from .001 to 1000".to_owned())
+}
+
 fn milliseconds(text: &str) -> Result<f64, String> {
     let found = text.parse().ok().filter(|number| (0.0..=1e6).contains(number));
     found.ok_or_else(|| "expected a number of milliseconds, from 0 to a million".to_owned())
@@ -88,6 +96,7 @@ const WORKER_CACHE: u64 = 1 << 30;
 struct Report<'a> {
     measured: &'a Measured,
     threads: u32,
+    worker_speed: f64,
     bandwidth_gbit: f64,
     latency_ms: f64,
     cores: usize,
@@ -107,10 +116,11 @@ pub fn run(args: &Args) -> Result<Answer> {
         Some(_) => vec![1; args.workers.len().min(1)],
         None => args.workers.iter().map(threads).collect(),
     };
-    let (loads, measured) = measure(&job, &fleets)?;
+    let (loads, measured) = measure(&job, &fleets, args.worker_speed)?;
     let mut report = Report {
         measured: &measured,
         threads: args.threads,
+        worker_speed: args.worker_speed,
         bandwidth_gbit: args.bandwidth,
         latency_ms: args.latency,
         cores: args.cores.map_or_else(cores, usize::from),

@@ -77,10 +77,11 @@ pub struct Measured {
 }
 
 /// Runs all rounds of `job` for fleets with so many threads, which decide how many shards a task is on, and measures them: a load for each,
-/// and what the first one came to. Large values are stored in the job's output folder meanwhile.
-pub fn measure(job: &Job, fleets: &[usize]) -> Result<(Vec<Load>, Measured)> {
+/// and what the first one came to. A core of a worker is `speed` times as fast as one of this machine. Large values are stored in the
+/// job's output folder meanwhile.
+pub fn measure(job: &Job, fleets: &[usize], speed: f64) -> Result<(Vec<Load>, Measured)> {
     let inputs = Inputs::load(job)?;
-    let mut probe = Probe::new()?;
+    let mut probe = Probe::new(speed)?;
     let items: Vec<Items> = inputs.groups.iter().map(|group| Items::new(&group.input)).collect();
     let origin = Origin::new(job, &items);
     let (mut prepared, mut all_chosen): (Vec<Prepared<'_>>, Vec<Chosen>) = Default::default();
@@ -139,6 +140,8 @@ struct Probe {
     compute: Compute,
     /// Threads of the fleet that it stands for.
     slots: usize,
+    /// Speed of each of them, where a thread of this machine has one.
+    speed: f64,
     rounds: RefCell<Vec<RoundFound>>,
 }
 
@@ -164,9 +167,9 @@ struct TaskFound {
 }
 
 impl Probe {
-    fn new() -> Result<Probe> {
+    fn new(speed: f64) -> Result<Probe> {
         let preparing = RefCell::new(Some(Fleet::start(FleetConfig::default())?));
-        Ok(Probe { preparing, compute: engine(), slots: 1, rounds: RefCell::default() })
+        Ok(Probe { preparing, compute: engine(), slots: 1, speed, rounds: RefCell::default() })
     }
 
     /// Begins again, in the place of a fleet with so many threads.
@@ -211,6 +214,9 @@ impl Probe {
             measured.busy = cpu_time::of_thread() - computing;
             let answer = answer.map_err(|error| failed(error.to_string()))?;
             let answer = returned(lease, &task, &answer, &mut measured);
+            for time in [&mut measured.busy, &mut measured.handling] {
+                *time = time.div_f64(self.speed);
+            }
             let unreadable = |error| format!("its answer cannot be read back, which is a bug: {error}");
             let answer = answer.map_err(|error| failed(unreadable(error)))?;
             ((), measured.add) = timed(|| each(at, answer));
@@ -234,8 +240,8 @@ impl Probe {
         let rounds = self.rounds.borrow();
         let (first, again) =
             rounds.split_first().context("no round was run; is inference.max_rounds swept?")?;
-        // The second round has groups of shards; a run that ends before the others leaves fewer tasks.
-        let n_tasks = again.first().map_or(0, |round| round.tasks.len());
+        // Groups of shards grow in the first rounds.
+        let n_tasks = again.last().map_or(0, |round| round.tasks.len());
         let again: Vec<&RoundFound> = again.iter().filter(|round| round.tasks.len() == n_tasks).collect();
         if n_tasks == 0 {
             bail!("no round after the first; is inference.max_rounds swept?");
