@@ -768,7 +768,7 @@ mod tests {
         }
 
         fn needs(&self, _: usize) -> scheduler::Needs {
-            scheduler::Needs { shard: ContentHash([0; 32]), shard_state: None }
+            scheduler::Needs::shard(ContentHash([0; 32]))
         }
 
         fn make(&self, _: usize) -> anyhow::Result<Task> {

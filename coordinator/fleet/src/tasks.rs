@@ -47,10 +47,8 @@ impl Tasks for Vec<Task> {
 
     fn needs(&self, at: usize) -> Needs {
         let task = &self[at];
-        Needs {
-            shard: task.shard.hash,
-            shard_state: task.work.shard_state().map(|shard_state| shard_state.hash),
-        }
+        let shard_state = task.work.shard_state().map(|shard_state| shard_state.hash);
+        Needs { shard_state, ..Needs::shard(task.shard.hash) }
     }
 
     fn make(&self, at: usize) -> Result<Task> {

@@ -414,7 +414,7 @@ mod tests {
             let needs = |task: u32| {
                 let mut hash = [0; 32];
                 hash[..4].copy_from_slice(&task.to_le_bytes());
-                Needs { shard: ContentHash(hash), shard_state: None }
+                Needs::shard(ContentHash(hash))
             };
             let needs = (0..n_tasks).map(needs).collect();
             self.happen(Event::BatchSubmitted { batch, account, needs, replicas: Vec::new() })

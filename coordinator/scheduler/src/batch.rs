@@ -8,6 +8,7 @@ use grammaton::work::task::ContentHash;
 use rustc_hash::FxHashMap;
 
 use super::accounts::AccountId;
+use super::balance;
 use super::blame::{Blame, Kinship};
 use super::broken::Broken;
 use super::free::{Free, Offer, Preferred};
@@ -182,6 +183,15 @@ impl Batch {
         let found = self.free.unowned().filter(|&task| self.preferred(task, affinity).is_some());
         for task in found.collect::<Vec<_>>() {
             self.release(task, affinity);
+        }
+    }
+
+    /// Moves free tasks from members that have more to do than others ([`balance`]).
+    pub fn balance(&mut self, slots: &BTreeMap<MemberId, usize>) {
+        let took = |task: TaskIndex| self.tasks[task.index()].needs.took;
+        let owned = self.free.owned().map(|(task, member)| (task, member, took(task)));
+        for (task, member) in balance::moves(slots, owned) {
+            self.free.insert(task, Some(member));
         }
     }
 

@@ -144,13 +144,22 @@ fn advice(attempts: &[FailedAttempt]) -> &'static str {
     }
 }
 
-/// Blobs of a task that some member may have cached.
+/// What a task is on, which some member may have cached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Needs {
-    /// Hash of the shard.
+    /// Hash of the shard, or of the hashes of several.
     pub shard: ContentHash,
     /// Hash of the shard's state, if it has one.
     pub shard_state: Option<ContentHash>,
+    /// Time that it took when it was last computed; zero if that is not known.
+    pub took: Duration,
+}
+
+impl Needs {
+    /// Those of a task on a shard that has no state, of which nothing else is known.
+    pub fn shard(shard: ContentHash) -> Needs {
+        Needs { shard, shard_state: None, took: Duration::ZERO }
+    }
 }
 
 /// Input of the state machine.

@@ -67,6 +67,12 @@ impl Free {
         self.by_preferred.get(&None).into_iter().flatten().copied()
     }
 
+    /// Tasks with a preferred member.
+    pub fn owned(&self) -> impl Iterator<Item = (TaskIndex, MemberId)> {
+        let owned = self.by_preferred.iter().filter_map(|(preferred, tasks)| Some(((*preferred)?, tasks)));
+        owned.flat_map(|(member, tasks)| tasks.iter().map(move |&task| (task, member)))
+    }
+
     /// Clears the preference of the tasks that prefer `member`.
     pub fn disown(&mut self, member: MemberId) {
         for task in self.by_preferred.get(&Some(member)).cloned().unwrap_or_default() {

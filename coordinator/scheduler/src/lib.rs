@@ -102,6 +102,7 @@ pub use self::identity::{Identity, Machine, Process};
 pub mod accounts;
 
 mod assignment;
+mod balance;
 mod batch;
 mod blame;
 mod broken;
@@ -633,6 +634,7 @@ impl Scheduler {
         }
         let mut batch = Batch::new(id, account.id, needs, replicas);
         batch.prefer_affinity(&self.affinity);
+        batch.balance(&self.members.slots());
         self.batches.insert(id, batch);
         self.accounts.open(account);
         self.empty_since = self.empty_since.map(|_| now);

@@ -318,6 +318,12 @@ impl Members {
         self.all.iter().map(|(&id, member)| (id, member))
     }
 
+    /// Healthy members, with the number of leases that each may hold in slots.
+    pub fn slots(&self) -> BTreeMap<MemberId, usize> {
+        let healthy = self.all.iter().filter(|(_, member)| member.is_healthy());
+        healthy.map(|(&id, member)| (id, member.limit())).collect()
+    }
+
     /// Number of members.
     pub fn len(&self) -> usize {
         self.all.len()

@@ -109,8 +109,7 @@ fn event(words: &[&str]) -> Event {
         }
         ["submit", word, of, more @ ..] => {
             let (batch, account) = batch(word);
-            let mut needs: Vec<Needs> =
-                shards(of).into_iter().map(|shard| Needs { shard, shard_state: None }).collect();
+            let mut needs: Vec<Needs> = shards(of).into_iter().map(Needs::shard).collect();
             let (shard_state, replicas): (Vec<&str>, Vec<&str>) =
                 more.iter().partition(|word| word.contains('='));
             for (task, shard_state) in shard_state.iter().filter_map(|word| word.split_once('=')) {

@@ -10,7 +10,7 @@
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fleet::{Inline, Stage};
 use grammaton::forest::Forest;
@@ -74,8 +74,10 @@ fn rounds(job: &Job, plan: &Plan, fleet: &Inline) {
         trainer.begin(Collect::default());
         let prepared = millis(begun);
         let groups = plan.groups(&trainer.shards(plan), 0);
-        let asked = groups.iter().cloned().map(|group| (0, group)).collect();
-        let tasks = plan::round(vec![(plan, trainer.ask(plan).expect("the shards are there"))], asked);
+        let asked: Vec<_> = groups.iter().cloned().map(|group| (0, group)).collect();
+        let (ask, took) =
+            (trainer.ask(plan).expect("the shards are there"), vec![Duration::ZERO; asked.len()]);
+        let tasks = plan::round(vec![(plan, ask)], asked, took);
         let stage = Stage::Round { run: 1, round };
         let add = |at: usize, answer| {
             assert!(trainer.add(plan, groups[at].clone(), answer).expect("the shards are there"));

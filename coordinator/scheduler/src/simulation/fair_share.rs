@@ -132,7 +132,7 @@ impl World {
         self.n_batches[at] += 1;
         let account = Account { id: AccountId(at as u64), user: UserId(user), share, max_members };
         let shard = |task: usize| ContentHash([at as u8 + 1; 32].map(|byte| byte ^ task as u8));
-        let needs = (0..n_tasks).map(|task| Needs { shard: shard(task), shard_state: None }).collect();
+        let needs = (0..n_tasks).map(|task| Needs::shard(shard(task))).collect();
         self.happen(Event::BatchSubmitted { batch, account, needs, replicas: Vec::new() });
     }
 

@@ -272,8 +272,11 @@ impl World {
         let n_tasks = if self.size.is_small() { self.rng.random_range(1..most) } else { most };
         let audit =
             if self.rng.random_bool(0.3) { [0.1, 0.5, 1.0][self.rng.random_range(0..3)] } else { 0.0 };
-        let task =
-            |shard| Needs { shard, shard_state: (round > 0).then(|| shard_state(shard, account.id, round)) };
+        let task = |shard: ContentHash| Needs {
+            shard_state: (round > 0).then(|| shard_state(shard, account.id, round)),
+            took: Duration::from_millis(if round > 0 { shard.0[0].into() } else { 0 }),
+            ..Needs::shard(shard)
+        };
         let mut made = Made { needs: (0..n_tasks).map(shard).map(task).collect(), ..Made::default() };
         for task in 0..n_tasks {
             if self.rng.random_bool(audit) {

@@ -3,47 +3,75 @@
 //! Groups of shards are nodes of the tree by which results are added ([`grammaton::num::tree_sum`]), so a fleet may have any: the bits are
 //! the same.
 
-use std::f64::consts::SQRT_2;
+use std::ops::Range;
 use std::time::Duration;
 
 use fleet::MapReport;
 use grammaton::num::tree_sum::MAX_LEVEL;
 
-/// Groups of a thread in a round, about: threads wait for half a group in the end.
-const OF_A_THREAD: f64 = 8.0;
+/// Time of a task besides its shards: messages, encoding and decoding, on both sides (`docs/SCALING.md`).
+const OF_A_TASK: Duration = Duration::from_micros(150);
+
+/// Time of the coordinator's threads that schedule and add up, for a task.
+const OF_COORDINATOR: Duration = Duration::from_micros(50);
 
 /// No group takes longer in a round, unless a single shard does: as much is lost with a worker.
 const LONGEST: Duration = Duration::from_millis(300);
 
+/// Groups change only if a round gets shorter by more than this share: where a shard is next, its forests have to be built once more.
+const GAIN: f64 = 0.02;
+
 /// What the rounds of a job so far say of its shards and of the fleet.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Pace {
     /// Threads of the fleet; 0 before the first round.
     slots: usize,
-    /// Time of a shard in the round with the longest ones. Rounds get shorter, and groups that stay find their forests where they were.
-    of_shard: Duration,
+    /// Time of a shard in the round with the shortest ones, which building forests did not delay.
+    of_shard: Option<Duration>,
+    /// The level of the groups of the last round.
+    level: u32,
+    /// By task of the last round: its run, its shards, and its time; sorted.
+    took: Vec<((usize, usize, usize), Duration)>,
 }
 
 impl Pace {
-    /// The pace after a round that was on so many shards.
-    pub fn after(self, report: &MapReport, n_shards: usize) -> Pace {
+    /// Learns from a round whose tasks were on these shards of these runs, ascending.
+    pub fn learn(&mut self, report: &MapReport, tasks: impl Iterator<Item = (usize, Range<usize>)>) {
+        let key = |(run, shards): (usize, Range<usize>)| (run, shards.start, shards.end);
+        self.took = tasks.map(key).zip(report.busy_by_task.iter().copied()).collect();
+        let n_shards: usize = self.took.iter().map(|((_, start, end), _)| end - start).sum();
         let of_shard = report.busy / u32::try_from(n_shards).unwrap_or(u32::MAX).max(1);
-        Pace { slots: report.slots, of_shard: self.of_shard.max(of_shard) }
+        self.of_shard = Some(self.of_shard.map_or(of_shard, |before| before.min(of_shard)));
+        self.slots = report.slots;
     }
 
-    /// The level of the groups of a round on so many shards.
-    pub fn level(self, n_shards: usize) -> u32 {
-        if self.slots == 0 {
-            return 0;
-        }
-        let of_threads = n_shards as f64 / (OF_A_THREAD * self.slots as f64);
-        let of_time = LONGEST.as_secs_f64() / self.of_shard.as_secs_f64().max(1e-9);
-        // The power of two that is nearest, unless it takes too long.
-        let fits = |level: &u32| {
-            let n = f64::from(1u32 << level);
-            n <= of_threads * SQRT_2 && n <= of_time
+    /// The time that a task took in the last round, zero if it had none.
+    pub fn took(&self, run: usize, shards: &Range<usize>) -> Duration {
+        let key = (run, shards.start, shards.end);
+        let found = self.took.binary_search_by_key(&key, |(key, _)| *key);
+        found.map_or(Duration::ZERO, |at| self.took[at].1)
+    }
+
+    /// The level of the groups of the next round, on so many shards: the one with which it would end first, if threads compute as many groups
+    /// each, wait half a group for the last one, and then for the coordinator.
+    pub fn next_level(&mut self, n_shards: usize) -> u32 {
+        let (Some(of_shard), true) = (self.of_shard, self.slots > 0) else { return 0 };
+        let of_group = |level: u32| of_shard * (1 << level);
+        let round = |level: u32| {
+            let n_groups = n_shards.div_ceil(1 << level);
+            let turns = n_groups.div_ceil(self.slots) as f64;
+            turns * (of_group(level) + OF_A_TASK).as_secs_f64()
+                + 0.5 * of_group(level).as_secs_f64()
+                + n_groups as f64 * OF_COORDINATOR.as_secs_f64()
         };
-        (1..=MAX_LEVEL).rev().find(fits).unwrap_or(0)
+        let is_short = |level: &u32| of_group(*level) <= LONGEST;
+        let best =
+            (1..=MAX_LEVEL).take_while(is_short).fold(0, |a, b| if round(b) < round(a) { b } else { a });
+        let stays = self.level == 0 || is_short(&self.level);
+        if !stays || round(best) < (1.0 - GAIN) * round(self.level) {
+            self.level = best;
+        }
+        self.level
     }
 }
 
@@ -52,27 +80,44 @@ mod tests {
     use super::*;
 
     fn pace(slots: usize, micros: u64) -> Pace {
-        Pace { slots, of_shard: Duration::from_micros(micros) }
+        Pace { slots, of_shard: Some(Duration::from_micros(micros)), ..Pace::default() }
     }
 
     #[test]
-    fn groups_are_few_for_each_thread_and_not_long() {
-        assert_eq!(Pace::default().level(1000), 0);
-        // Twenty-four shards of half a millisecond.
-        assert_eq!([1, 2, 4, 20].map(|slots| pace(slots, 500).level(24)), [2, 1, 0, 0]);
-        assert_eq!([4, 100, 1000].map(|slots| pace(slots, 10_000).level(100_000)), [4, 4, 4]);
-        assert_eq!([4, 100, 1000].map(|slots| pace(slots, 500).level(100_000)), [6, 6, 4]);
+    fn groups_are_few_where_a_round_is_short_and_short_where_it_is_long() {
+        let level = |slots, micros, n_shards| pace(slots, micros).next_level(n_shards);
+        assert_eq!(Pace::default().next_level(1000), 0);
+        // Twenty-four shards of a tenth of a millisecond: three groups for each of two threads.
+        assert_eq!([1, 2, 4, 20].map(|slots| level(slots, 100, 24)), [3, 2, 3, 1]);
+        // Forty-five shards of 11 ms.
+        assert_eq!([1, 2, 4, 20].map(|slots| level(slots, 11_000, 45)), [0; 4]);
+        assert_eq!([4, 100, 1000].map(|slots| level(slots, 10_000, 100_000)), [4, 4, 4]);
+        assert_eq!([4, 100, 1000].map(|slots| level(slots, 500, 100_000)), [6, 6, 6]);
         // Shards that are longer by themselves.
-        assert_eq!(pace(2, 400_000).level(100_000), 0);
-        assert_eq!(pace(1, 0).level(0), 0);
+        assert_eq!(level(2, 400_000, 100_000), 0);
+        assert_eq!(level(1, 0, 100), MAX_LEVEL);
+        assert_eq!(level(1, 0, 0), 0);
     }
 
     #[test]
-    fn the_longest_round_decides() {
-        let report =
-            |millis| MapReport { busy: Duration::from_millis(millis), slots: 3, ..MapReport::default() };
-        let pace = Pace::default().after(&report(80), 8).after(&report(8), 8);
-        assert_eq!((pace.slots, pace.of_shard), (3, Duration::from_millis(10)));
-        assert_eq!(Pace::default().after(&report(8), 0).of_shard, Duration::from_millis(8));
+    fn groups_change_only_if_it_pays() {
+        let mut pace = pace(2, 100);
+        assert_eq!(pace.next_level(24), 2);
+        pace.of_shard = Some(Duration::from_micros(80)); // three groups would be as good, nearly
+        assert_eq!(pace.next_level(24), 2);
+        pace.of_shard = Some(Duration::from_millis(200));
+        assert_eq!(pace.next_level(24), 0);
+    }
+
+    #[test]
+    fn the_shortest_round_decides() {
+        let report = |millis| {
+            let busy = Duration::from_millis(millis);
+            MapReport { busy, busy_by_task: vec![busy], slots: 3, ..MapReport::default() }
+        };
+        let mut pace = Pace::default();
+        [80, 8, 16].iter().for_each(|&millis| pace.learn(&report(millis), [(0, 0..8)].into_iter()));
+        assert_eq!((pace.slots, pace.of_shard), (3, Some(Duration::from_millis(1))));
+        assert_eq!([0..8, 0..7].map(|shards| pace.took(0, &shards).as_millis()), [16, 0]);
     }
 }

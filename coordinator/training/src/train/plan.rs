@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use fleet::{Map, MapReport, Stage, Tasks};
@@ -121,7 +122,7 @@ impl Tasks for OnShards {
     }
 
     fn needs(&self, at: usize) -> Needs {
-        Needs { shard: self.shards[at].hash, shard_state: None }
+        Needs::shard(self.shards[at].hash)
     }
 
     fn make(&self, at: usize) -> Result<Task> {
@@ -141,6 +142,8 @@ struct Round {
     asks: Vec<AskOf>,
     /// By task: the run, and the shards that are asked at once.
     asked: Vec<(usize, Range<usize>)>,
+    /// By task: the time that it took in the last round, zero if that is not known.
+    took: Vec<Duration>,
 }
 
 /// The questions of a run to the shards of its plan.
@@ -151,8 +154,12 @@ struct AskOf {
 }
 
 /// The tasks of a round of some runs: what each of them asks the shards of its plan, and by task the number of the ask and the
-/// group of shards that are asked.
-pub fn round(asks: Vec<(&Plan, Ask)>, asked: Vec<(usize, Range<usize>)>) -> impl Tasks + use<> {
+/// group of shards that are asked, and the time that this took in the last round, zero if that is not known.
+pub fn round(
+    asks: Vec<(&Plan, Ask)>,
+    asked: Vec<(usize, Range<usize>)>,
+    took: Vec<Duration>,
+) -> impl Tasks + use<> {
     let of = |(plan, ask): (&Plan, Ask)| {
         let language = match &plan.basis {
             Basis::Language(language) => Some(language.clone()),
@@ -160,7 +167,7 @@ pub fn round(asks: Vec<(&Plan, Ask)>, asked: Vec<(usize, Range<usize>)>) -> impl
         };
         AskOf { language, shards: plan.shards.clone(), ask }
     };
-    Round { asks: asks.into_iter().map(of).collect(), asked }
+    Round { asks: asks.into_iter().map(of).collect(), asked, took }
 }
 
 impl Tasks for Round {
@@ -175,7 +182,12 @@ impl Tasks for Round {
             Ask::Each(works) => works[&shard].shard_state().map(|shard_state| shard_state.hash),
             Ask::Expect { .. } | Ask::Sample { .. } | Ask::Same(_) => None,
         };
-        Needs { shard: shards.each[shard].shard.hash, shard_state }
+        // A group is where it was computed before. Where its first shard was says little of the others.
+        let shard = match &shards.each[group.clone()] {
+            [alone] => alone.shard.hash,
+            several => Named::new(several.iter().map(|planned| planned.shard.hash).collect::<Vec<_>>()).hash,
+        };
+        Needs { shard, shard_state, took: self.took[at] }
     }
 
     fn make(&self, at: usize) -> Result<Task> {

@@ -238,7 +238,7 @@ impl<'a> Training<'a> {
         let shards = active.iter().map(|&run| self.runs[run].trainer.shards(&self.runs[run].of.plan));
         let shards: Vec<Vec<usize>> = shards.collect();
         let n_shards = shards.iter().map(Vec::len).sum();
-        let level = self.pace.level(n_shards);
+        let level = self.pace.next_level(n_shards);
         let mut asks = Vec::with_capacity(active.len());
         let mut asked = Vec::new();
         for (&run, shards) in active.iter().zip(shards) {
@@ -258,7 +258,10 @@ impl<'a> Training<'a> {
         let first = active[0];
         let stage = Stage::Round { run: first + 1, round: self.runs[first].trainer.past().rounds + 1 };
         let runs = &mut self.runs;
-        let report = plan::map(self.fleet, stage, plan::round(asks, asked.clone()), |at, answer| {
+        let of_run = |(ask, group): (usize, Range<usize>)| (active[ask], group);
+        let took = asked.iter().cloned().map(of_run).map(|(run, group)| self.pace.took(run, &group));
+        let tasks = plan::round(asks, asked.clone(), took.collect());
+        let report = plan::map(self.fleet, stage, tasks, |at, answer| {
             let (ask, group) = &asked[at];
             let Active { trainer, of, .. } = &mut runs[active[*ask]];
             if trainer.add(&of.plan, group.clone(), answer).map_err(anyhow::Error::from_boxed)? {
@@ -267,7 +270,7 @@ impl<'a> Training<'a> {
                 Err(Failure::WrongAnswer { shard: group.start }.into())
             }
         })?;
-        self.pace = self.pace.after(&report, n_shards);
+        self.pace.learn(&report, asked.iter().cloned().map(of_run));
         // Measuring may be cut short, and then the round has to be run again.
         self.settled = self.is_measured().then(|| saved(&self.runs));
         let mut finished: Vec<(RoundReport, Ended)> = Vec::new();
