@@ -1,6 +1,6 @@
 //! Balance of a batch: which tasks are to leave the member that has their shard, so that no member has much more to do than another.
 //!
-//! In: how long tasks took when they were last computed, and the members that have their shards. A task that moves has its forests built once
+//! In: how long tasks take, and the members that have their shards. A task that moves has its forests built once
 //! more, and stays where it then is. So a batch moves few tasks, and the next one goes on.
 
 use std::collections::BTreeMap;

@@ -188,8 +188,8 @@ impl Batch {
 
     /// Moves free tasks from members that have more to do than others ([`balance`]).
     pub fn balance(&mut self, slots: &BTreeMap<MemberId, usize>) {
-        let took = |task: TaskIndex| self.tasks[task.index()].needs.took;
-        let owned = self.free.owned().map(|(task, member)| (task, member, took(task)));
+        let takes = |task: TaskIndex| self.tasks[task.index()].needs.takes;
+        let owned = self.free.owned().map(|(task, member)| (task, member, takes(task)));
         for (task, member) in balance::moves(slots, owned) {
             self.free.insert(task, Some(member));
         }

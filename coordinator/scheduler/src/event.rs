@@ -151,14 +151,14 @@ pub struct Needs {
     pub shard: ContentHash,
     /// Hash of the shard's state, if it has one.
     pub shard_state: Option<ContentHash>,
-    /// Time that it took when it was last computed; zero if that is not known.
-    pub took: Duration,
+    /// Time that it takes to compute; zero if that is not known.
+    pub takes: Duration,
 }
 
 impl Needs {
     /// Those of a task on a shard that has no state, of which nothing else is known.
     pub fn shard(shard: ContentHash) -> Needs {
-        Needs { shard, shard_state: None, took: Duration::ZERO }
+        Needs { shard, shard_state: None, takes: Duration::ZERO }
     }
 }
 

@@ -386,8 +386,8 @@ impl<'a> World<'a> {
         let number = u64::from(task.0);
         let carries = self.round > 1 && self.task(task).shard_state.is_some();
         let shard_state = carries.then(|| name(b"shard_state", number, self.round));
-        let took = if self.round > 1 { self.task(task).mean() } else { Duration::ZERO };
-        Needs { shard: name(b"shard", number, 0), shard_state, took }
+        let takes = if self.round > 1 { self.task(task).mean() } else { Duration::ZERO };
+        Needs { shard: name(b"shard", number, 0), shard_state, takes }
     }
 
     /// The measurements of the task; the tasks of the load repeat.

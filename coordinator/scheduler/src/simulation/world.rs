@@ -274,7 +274,7 @@ impl World {
             if self.rng.random_bool(0.3) { [0.1, 0.5, 1.0][self.rng.random_range(0..3)] } else { 0.0 };
         let task = |shard: ContentHash| Needs {
             shard_state: (round > 0).then(|| shard_state(shard, account.id, round)),
-            took: Duration::from_millis(if round > 0 { shard.0[0].into() } else { 0 }),
+            takes: Duration::from_millis(if round > 0 { shard.0[0].into() } else { 0 }),
             ..Needs::shard(shard)
         };
         let mut made = Made { needs: (0..n_tasks).map(shard).map(task).collect(), ..Made::default() };

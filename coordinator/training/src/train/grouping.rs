@@ -10,7 +10,7 @@ use fleet::MapReport;
 use grammaton::num::tree_sum::MAX_LEVEL;
 
 /// Time of a task besides its shards: messages, encoding and decoding, on both sides (`docs/SCALING.md`).
-const OF_A_TASK: Duration = Duration::from_micros(150);
+const OF_A_TASK: Duration = Duration::from_micros(200);
 
 /// Time of the coordinator's threads that schedule and add up, for a task.
 const OF_COORDINATOR: Duration = Duration::from_micros(50);
@@ -30,26 +30,45 @@ pub struct Pace {
     of_shard: Option<Duration>,
     /// The level of the groups of the last round.
     level: u32,
-    /// By task of the last round: its run, its shards, and its time; sorted.
-    took: Vec<((usize, usize, usize), Duration)>,
+    /// The tasks of the last round, sorted.
+    took: Vec<(Key, Took)>,
+}
+
+/// A task: its run, its first shard, and the one after its last.
+type Key = (usize, usize, usize);
+
+/// How long a task took in the rounds before, as long as every round had it.
+#[derive(Clone, Copy, Debug)]
+struct Took {
+    least: Duration,
+    /// Whether it was in several rounds: in the first one its forests are built.
+    again: bool,
 }
 
 impl Pace {
     /// Learns from a round whose tasks were on these shards of these runs, ascending.
     pub fn learn(&mut self, report: &MapReport, tasks: impl Iterator<Item = (usize, Range<usize>)>) {
         let key = |(run, shards): (usize, Range<usize>)| (run, shards.start, shards.end);
-        self.took = tasks.map(key).zip(report.busy_by_task.iter().copied()).collect();
+        let took = |(key, busy): (Key, &Duration)| match self.took(&key) {
+            Some(before) => (key, Took { least: before.least.min(*busy), again: true }),
+            None => (key, Took { least: *busy, again: false }),
+        };
+        self.took = tasks.map(key).zip(&report.busy_by_task).map(took).collect();
         let n_shards: usize = self.took.iter().map(|((_, start, end), _)| end - start).sum();
         let of_shard = report.busy / u32::try_from(n_shards).unwrap_or(u32::MAX).max(1);
         self.of_shard = Some(self.of_shard.map_or(of_shard, |before| before.min(of_shard)));
         self.slots = report.slots;
     }
 
-    /// The time that a task took in the last round, zero if it had none.
-    pub fn took(&self, run: usize, shards: &Range<usize>) -> Duration {
-        let key = (run, shards.start, shards.end);
-        let found = self.took.binary_search_by_key(&key, |(key, _)| *key);
-        found.map_or(Duration::ZERO, |at| self.took[at].1)
+    /// The time that a task takes without building forests, zero if that is not known.
+    pub fn takes(&self, run: usize, shards: &Range<usize>) -> Duration {
+        let took = self.took(&(run, shards.start, shards.end));
+        took.filter(|took| took.again).map_or(Duration::ZERO, |took| took.least)
+    }
+
+    fn took(&self, key: &Key) -> Option<Took> {
+        let found = self.took.binary_search_by_key(key, |(key, _)| *key);
+        found.ok().map(|at| self.took[at].1)
     }
 
     /// The level of the groups of the next round, on so many shards: the one with which it would end first, if threads compute as many groups
@@ -88,7 +107,7 @@ mod tests {
         let level = |slots, micros, n_shards| pace(slots, micros).next_level(n_shards);
         assert_eq!(Pace::default().next_level(1000), 0);
         // Twenty-four shards of a tenth of a millisecond: three groups for each of two threads.
-        assert_eq!([1, 2, 4, 20].map(|slots| level(slots, 100, 24)), [3, 2, 3, 1]);
+        assert_eq!([1, 2, 4, 20].map(|slots| level(slots, 101, 24)), [3, 2, 3, 1]);
         // Forty-five shards of 11 ms.
         assert_eq!([1, 2, 4, 20].map(|slots| level(slots, 11_000, 45)), [0; 4]);
         assert_eq!([4, 100, 1000].map(|slots| level(slots, 10_000, 100_000)), [4, 4, 4]);
@@ -116,8 +135,9 @@ mod tests {
             MapReport { busy, busy_by_task: vec![busy], slots: 3, ..MapReport::default() }
         };
         let mut pace = Pace::default();
-        [80, 8, 16].iter().for_each(|&millis| pace.learn(&report(millis), [(0, 0..8)].into_iter()));
+        let mut learn = |millis| pace.learn(&report(millis), [(0, 0..8)].into_iter());
+        [80, 8, 16].into_iter().for_each(&mut learn);
         assert_eq!((pace.slots, pace.of_shard), (3, Some(Duration::from_millis(1))));
-        assert_eq!([0..8, 0..7].map(|shards| pace.took(0, &shards).as_millis()), [16, 0]);
+        assert_eq!([0..8, 0..7].map(|shards| pace.takes(0, &shards).as_millis()), [8, 0]);
     }
 }

@@ -142,8 +142,8 @@ struct Round {
     asks: Vec<AskOf>,
     /// By task: the run, and the shards that are asked at once.
     asked: Vec<(usize, Range<usize>)>,
-    /// By task: the time that it took in the last round, zero if that is not known.
-    took: Vec<Duration>,
+    /// By task: the time that it takes, zero if that is not known.
+    takes: Vec<Duration>,
 }
 
 /// The questions of a run to the shards of its plan.
@@ -154,11 +154,11 @@ struct AskOf {
 }
 
 /// The tasks of a round of some runs: what each of them asks the shards of its plan, and by task the number of the ask and the
-/// group of shards that are asked, and the time that this took in the last round, zero if that is not known.
+/// group of shards that are asked, and the time that this takes, zero if that is not known.
 pub fn round(
     asks: Vec<(&Plan, Ask)>,
     asked: Vec<(usize, Range<usize>)>,
-    took: Vec<Duration>,
+    takes: Vec<Duration>,
 ) -> impl Tasks + use<> {
     let of = |(plan, ask): (&Plan, Ask)| {
         let language = match &plan.basis {
@@ -167,7 +167,7 @@ pub fn round(
         };
         AskOf { language, shards: plan.shards.clone(), ask }
     };
-    Round { asks: asks.into_iter().map(of).collect(), asked, took }
+    Round { asks: asks.into_iter().map(of).collect(), asked, takes }
 }
 
 impl Tasks for Round {
@@ -187,7 +187,7 @@ impl Tasks for Round {
             [alone] => alone.shard.hash,
             several => Named::new(several.iter().map(|planned| planned.shard.hash).collect::<Vec<_>>()).hash,
         };
-        Needs { shard, shard_state, took: self.took[at] }
+        Needs { shard, shard_state, takes: self.takes[at] }
     }
 
     fn make(&self, at: usize) -> Result<Task> {

@@ -259,8 +259,8 @@ impl<'a> Training<'a> {
         let stage = Stage::Round { run: first + 1, round: self.runs[first].trainer.past().rounds + 1 };
         let runs = &mut self.runs;
         let of_run = |(ask, group): (usize, Range<usize>)| (active[ask], group);
-        let took = asked.iter().cloned().map(of_run).map(|(run, group)| self.pace.took(run, &group));
-        let tasks = plan::round(asks, asked.clone(), took.collect());
+        let takes = asked.iter().cloned().map(of_run).map(|(run, group)| self.pace.takes(run, &group));
+        let tasks = plan::round(asks, asked.clone(), takes.collect());
         let report = plan::map(self.fleet, stage, tasks, |at, answer| {
             let (ask, group) = &asked[at];
             let Active { trainer, of, .. } = &mut runs[active[*ask]];
