@@ -149,8 +149,12 @@ fn work(args: &Args, token: Option<Token>) -> anyhow::Result<()> {
     result
 }
 
-fn host_and_process() -> String {
+/// Name of this machine, or `worker` if the system does not say it.
+pub fn host() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let host = if host.trim().is_empty() { "worker" } else { host.trim() };
-    format!("{host}-{}", std::process::id())
+    if host.trim().is_empty() { "worker".to_owned() } else { host.trim().to_owned() }
+}
+
+fn host_and_process() -> String {
+    format!("{}-{}", host(), std::process::id())
 }

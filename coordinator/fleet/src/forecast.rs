@@ -1,7 +1,8 @@
 //! Forecast of rounds on an imaginary cluster: the real scheduler in virtual time.
 //!
 //! In: a [`Load`], the tasks of a round with their measured costs; a [`Cluster`] to imagine. Out: a
-//! [`Forecast`] for each of its sizes. It depends on these and a seed alone: no clock is read here.
+//! [`Forecast`] for each of its sizes, in which a round takes what the same round took when it was measured. It depends on these and a seed
+//! alone: no clock is read here.
 //!
 //! Modelled, in `world`: the assignment of tasks, with backups and the forests that a member has already, is
 //! decided by the [`Scheduler`](scheduler::Scheduler) of real runs; which blobs travel, by the
@@ -34,7 +35,7 @@ pub struct Message {
 pub struct TaskLoad {
     /// Time to compute it on a member that has not seen its shard and has to build its forests.
     pub first: Duration,
-    /// Times to compute it again, one or more; the seed chooses one for each attempt.
+    /// Times to compute it again, one or more, by measured round.
     pub again: Vec<Duration>,
     /// Time of a member to decode the lease and encode the answer.
     pub handling: Duration,
@@ -183,7 +184,7 @@ pub struct Forecast {
     pub tasks: usize,
     /// The first round, in which shards travel and forests are built.
     pub first: Round,
-    /// A later round: the mean of [`AGAIN`] rounds.
+    /// A later round: the mean of the measured ones, of at most [`MOST_AGAIN`].
     pub round: Round,
     /// Efficiency of a later round: work ÷ (workers × threads × time).
     pub efficiency: f64,
@@ -193,8 +194,8 @@ pub struct Forecast {
     pub bottleneck: Bottleneck,
 }
 
-/// Number of simulated rounds after the first.
-pub const AGAIN: usize = 2;
+/// Maximum number of simulated rounds after the first.
+pub const MOST_AGAIN: usize = 10;
 
 /// Simulates rounds of `n_tasks` tasks, which repeat the tasks of `load`.
 pub fn forecast(load: &Load, n_tasks: usize, cluster: &Cluster, seed: u64) -> Forecast {
@@ -234,7 +235,8 @@ pub fn forecast(load: &Load, n_tasks: usize, cluster: &Cluster, seed: u64) -> Fo
 pub fn rounds(load: &Load, n_tasks: usize, cluster: &Cluster, seed: u64) -> (Round, Round) {
     let mut world = World::new(load, n_tasks, cluster, seed);
     let first = world.round();
-    let later: Vec<Round> = (0..AGAIN).map(|_| world.round()).collect();
+    let n_again = load.tasks.iter().map(|task| task.again.len()).max().unwrap_or(1);
+    let later: Vec<Round> = (0..n_again.clamp(1, MOST_AGAIN)).map(|_| world.round()).collect();
     (first, mean(&later))
 }
 
@@ -290,6 +292,11 @@ impl Load {
 }
 
 impl TaskLoad {
+    /// Time to compute it again in a round after the first, which is number 1.
+    fn in_round(&self, round: u64) -> Duration {
+        self.again[round as usize % self.again.len()]
+    }
+
     /// Mean of the times to compute it again.
     fn mean(&self) -> Duration {
         self.again.iter().sum::<Duration>().checked_div(self.again.len() as u32).unwrap_or(self.first)

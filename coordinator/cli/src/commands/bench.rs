@@ -1,12 +1,13 @@
 //! `grammaton bench`: measures training on this machine, to help choose machines for a cluster.
 //!
-//! Sentences are drawn from a synthetic language (`language`), or from a given grammar. Separate processes train on them (`trial`):
-//! with threads of one process, and with worker processes over loopback. All files are in a temporary folder.
+//! Sentences are drawn from a synthetic language (`language`), or from a given grammar; or a given job is run as it is. Separate processes
+//! train on them (`trial`): with threads of one process, and with worker processes over loopback or on other hosts. All files are in a
+//! temporary folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use basics::human::megabytes;
 use basics::streams;
 use grammaton::data::corpus::Unit;
@@ -16,7 +17,7 @@ use grammaton::grammar::auto::Auto;
 use serde::Serialize;
 use training::input;
 
-use self::trial::{BenchWorkers, Trial};
+use self::trial::{BenchWorkers, Hosts, Trial};
 use super::Answer;
 use super::sample::{segmented, unit};
 
@@ -28,15 +29,44 @@ mod trial;
 #[command(after_help = "Examples:\n\
     \x20 grammaton bench\n\
     \x20 grammaton bench --sentences 1000,100000 --threads 1,8 --json\n\
-    \x20 grammaton bench --grammar colloc3-syllable --set inference.method=hastings --threads 1")]
+    \x20 grammaton bench --grammar colloc3-syllable --set inference.method=hastings --threads 1\n\
+    \x20 grammaton bench --job job.toml --workers 1,20 --hosts node1,node2 --token-file token")]
 pub struct Args {
     /// Numbers of sentences, separated by commas
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1000,10000")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=50_000_000))]
     pub sentences: Vec<u32>,
+    /// Job to run to its end as it is, in the place of generated sentences
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["sentences", "grammar", "rounds", "seed"])]
+    pub job: Option<PathBuf>,
     /// Numbers of threads, separated by commas [default: 1 and all cores]
     #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..))]
     pub threads: Vec<u16>,
+    /// Numbers of workers of one thread, separated by commas
+    #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1,2")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    pub workers: Vec<u16>,
+    /// Hosts of the workers, separated by commas, with this program at the same path; in turn, if there are fewer than workers
+    #[arg(help_heading = "Hosts", long, value_name = "HOST,HOST", value_delimiter = ',')]
+    pub hosts: Vec<String>,
+    /// Command that runs another one on a host, with {host} for its name, as in 'srun -N1 -n1 -w {host}'
+    #[arg(
+        help_heading = "Hosts",
+        long,
+        value_name = "COMMAND",
+        default_value = "ssh {host}",
+        requires = "hosts"
+    )]
+    pub launch: String,
+    /// Name or address of this machine for the hosts [default: its host name]
+    #[arg(help_heading = "Hosts", long, value_name = "ADDR", requires = "hosts")]
+    pub address: Option<String>,
+    /// File with the token that workers must show, at the same path on the hosts
+    #[arg(help_heading = "Hosts", long, value_name = "FILE", requires = "hosts")]
+    pub token_file: Option<PathBuf>,
+    /// Allow connections without token
+    #[arg(help_heading = "Hosts", long, requires = "hosts", conflicts_with = "token_file")]
+    pub insecure: bool,
     /// Grammar to train: a name of `grammaton grammars`, on a synthetic language; or a grammar file, on sentences drawn from it
     #[arg(long, value_name = "NAME|FILE", default_value = "unigram")]
     pub grammar: PathBuf,
@@ -70,18 +100,21 @@ struct Subject {
 /// Result of the command.
 #[derive(Serialize)]
 struct Report {
-    grammar: String,
+    /// Name of the grammar, or the job.
+    subject: String,
     /// Values of `--set`.
     set: Vec<String>,
-    rounds: u16,
+    /// Number of rounds after the first; `None` if the job says it.
+    rounds: Option<u16>,
     seed: u64,
     cores: usize,
+    /// Number of hosts of the workers, 0 if they run here.
+    hosts: usize,
     trials: Vec<Trial>,
 }
 
 /// Draws, trains and prints.
 pub fn run(args: &Args) -> Result<Answer> {
-    let subject = Subject::new(&args.grammar)?;
     let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
     let program = std::env::current_exe().context("cannot find this program's own file")?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -90,25 +123,43 @@ pub fn run(args: &Args) -> Result<Answer> {
         [] => vec![1, cores as u16],
         threads => threads.to_vec(),
     };
-    let job = folder.path().join("job.toml");
-    fs::write(&job, subject.job(args.rounds)).context("cannot write to the temporary folder")?;
+    let hosts = args.hosts()?;
+    let threads = threads.iter().map(|&threads| BenchWorkers::Threads(threads));
+    let workers = args.workers.iter().map(|&workers| BenchWorkers::Workers(workers));
+    let all: Vec<BenchWorkers> = threads.chain(workers).collect();
     let mut trials: Vec<Trial> = Vec::new();
-    for &n in &args.sentences {
-        let corpus = folder.path().join("corpus.txt");
-        subject.draw(n as usize, args.seed, &corpus)?;
-        let threads = threads.iter().map(|&threads| BenchWorkers::Threads(threads));
-        let workers = [1, 2].map(BenchWorkers::Workers);
-        for bench_workers in threads.chain(workers) {
-            streams::tell(&format!("{n} sentences, {bench_workers}"));
-            trials.push(trial::run(&program, &job, &args.set, n, &bench_workers)?);
+    let mut measure = |job: &Path, what: &str| -> Result<()> {
+        for bench_workers in &all {
+            streams::tell(&format!("{what}, {bench_workers}"));
+            let trial = trial::run(&program, (job, &args.set), folder.path(), &hosts, bench_workers);
+            trials.push(trial.with_context(|| what.to_owned())?);
+        }
+        Ok(())
+    };
+    match &args.job {
+        Some(job) => measure(job, &job.display().to_string())?,
+        None => {
+            let subject = Subject::new(&args.grammar)?;
+            let job = folder.path().join("job.toml");
+            fs::write(&job, subject.job(args.rounds)).context("cannot write to the temporary folder")?;
+            for &n in &args.sentences {
+                subject.draw(n as usize, args.seed, &folder.path().join("corpus.txt"))?;
+                measure(&job, &format!("{n} sentences"))?;
+            }
         }
     }
     for at in 0..trials.len() {
         trials[at].efficiency = efficiency(&trials, &trials[at]);
     }
-    let grammar = args.grammar.display().to_string();
-    let (set, rounds, seed) = (args.set.clone(), args.rounds, args.seed);
-    let report = Report { grammar, set, rounds, seed, cores, trials };
+    let report = Report {
+        subject: args.job.as_ref().unwrap_or(&args.grammar).display().to_string(),
+        set: args.set.clone(),
+        rounds: args.job.is_none().then_some(args.rounds),
+        seed: args.seed,
+        cores,
+        hosts: args.hosts.len(),
+        trials,
+    };
     let printed = if args.json {
         serde_json::to_string_pretty(&report).context("the trials do not serialise")? + "\n"
     } else {
@@ -116,6 +167,29 @@ pub fn run(args: &Args) -> Result<Answer> {
     };
     streams::print(&printed)?;
     Ok(Answer::Yes)
+}
+
+impl Args {
+    fn hosts(&self) -> Result<Hosts> {
+        if self.hosts.is_empty() {
+            return Ok(Hosts { address: "127.0.0.1".to_owned(), ..Hosts::default() });
+        }
+        let launch: Vec<String> = self.launch.split_whitespace().map(str::to_owned).collect();
+        if launch.is_empty() {
+            bail!("--launch: expected a command, as in 'ssh {{host}}'");
+        }
+        let access = match (&self.token_file, self.insecure) {
+            (Some(file), _) => {
+                let file =
+                    fs::canonicalize(file).with_context(|| format!("{}: cannot be found", file.display()))?;
+                vec!["--token-file".to_owned(), file.display().to_string()]
+            }
+            (None, true) => vec!["--insecure".to_owned()],
+            (None, false) => bail!("--hosts: workers on other hosts need --token-file FILE, or --insecure"),
+        };
+        let address = self.address.clone().unwrap_or_else(worker::command::host);
+        Ok(Hosts { names: self.hosts.clone(), launch, address, access })
+    }
 }
 
 impl Subject {
@@ -181,8 +255,8 @@ fn efficiency(trials: &[Trial], trial: &Trial) -> f64 {
 }
 
 /// Weak scaling of two workers on twice the sentences, relative to one: 1 if they take the same time.
-fn weak_scaling(trials: &[Trial]) -> Vec<(u32, f64)> {
-    let find = |sentences: u32, n: u16| {
+fn weak_scaling(trials: &[Trial]) -> Vec<(u64, f64)> {
+    let find = |sentences: u64, n: u16| {
         trials.iter().find(|trial| trial.sentences == sentences && trial.by == "workers" && trial.n == n)
     };
     let of = |one: &Trial| {
@@ -194,12 +268,13 @@ fn weak_scaling(trials: &[Trial]) -> Vec<(u32, f64)> {
 }
 
 fn text(report: &Report) -> String {
-    let Report { grammar, set, rounds, cores, trials, .. } = report;
-    let subject = [std::slice::from_ref(grammar), set].concat().join(", ");
+    let Report { subject, set, rounds, cores, hosts, trials, .. } = report;
+    let subject = [std::slice::from_ref(subject), set].concat().join(", ");
+    let rounds = rounds.map_or("all".to_owned(), |rounds| rounds.to_string());
     let mut lines = vec![
         format!("{subject}: the median of {rounds} rounds after the first, {cores} cores"),
         format!(
-            "{:>10} {:>10} {:<11} {:>9} {:>10} {:>12} {:>9} {:>10} {:>9} {:>9}",
+            "{:>10} {:>10} {:<11} {:>9} {:>10} {:>12} {:>9} {:>10} {:>9} {:>9} {:>9}",
             "sentences",
             "symbols",
             "by",
@@ -209,13 +284,14 @@ fn text(report: &Report) -> String {
             "CPU s",
             "efficiency",
             "decode s",
+            "all s",
             "peak MB"
         ),
     ];
     lines.extend(trials.iter().map(|trial| {
         let peak = trial.peak_bytes.map_or("-".to_owned(), |bytes| format!("{:.0}", megabytes(bytes)));
         format!(
-            "{:>10} {:>10} {:<11} {:>9.3} {:>10.4} {:>12.0} {:>9.4} {:>8.1} % {:>9.3} {:>9}",
+            "{:>10} {:>10} {:<11} {:>9.3} {:>10.4} {:>12.0} {:>9.4} {:>8.1} % {:>9.3} {:>9.3} {:>9}",
             trial.sentences,
             trial.symbols,
             format!("{} {}", trial.n, trial.by),
@@ -225,6 +301,7 @@ fn text(report: &Report) -> String {
             trial.cpu_seconds,
             100.0 * trial.efficiency,
             trial.decoding_seconds,
+            trial.total_seconds,
             peak,
         )
     }));
@@ -234,8 +311,9 @@ fn text(report: &Report) -> String {
             100.0 * efficiency
         )
     }));
-    lines.push(hint(report));
-    if *cores < 3 {
+    lines.extend(hint(report));
+    lines.push(digests(trials));
+    if *cores < 3 && *hosts == 0 && trials.iter().any(|trial| trial.by == "workers") {
         lines.push(format!(
             "two workers and their coordinator share {cores} cores here, and slow each other down"
         ));
@@ -247,37 +325,57 @@ fn text(report: &Report) -> String {
 /// Efficiency from which two workers are worthwhile.
 const WORTH_IT: f64 = 0.8;
 
-/// Smallest number of sentences for which more machines are worthwhile.
-fn hint(report: &Report) -> String {
-    let pairs = report.trials.iter().filter(|trial| trial.by == "workers" && trial.n == 2);
-    match pairs.clone().filter(|trial| trial.efficiency >= WORTH_IT).min_by_key(|trial| trial.sentences) {
+/// Whether all trials on the same sentences learned the same.
+fn digests(trials: &[Trial]) -> String {
+    let differs = |one: &&Trial| {
+        let same = |other: &Trial| other.parameters_sha256 == one.parameters_sha256;
+        trials.iter().any(|other| other.sentences == one.sentences && !same(other))
+    };
+    match trials.iter().find(differs) {
         Some(trial) => format!(
-            "two workers pay from {} sentences on (rounds of {:.2} CPU-s); `grammaton plan` says how many more do",
-            trial.sentences, trial.cpu_seconds
+            "trials on {} sentences learned different parameters: a worker computes wrongly, or this is a defect of the program",
+            trial.sentences
         ),
-        None => format!(
-            "two workers do not pay at any of these sizes (less than {:.0} % of a thread each): one process is enough",
-            100.0 * WORTH_IT
-        ),
+        None => "all trials on the same sentences learned the same parameters, bit for bit".to_owned(),
     }
+}
+
+/// Smallest number of sentences for which more machines are worthwhile; `None` if two workers were not tried.
+fn hint(report: &Report) -> Option<String> {
+    let pairs = report.trials.iter().filter(|trial| trial.by == "workers" && trial.n == 2);
+    pairs.clone().next()?;
+    Some(
+        match pairs.clone().filter(|trial| trial.efficiency >= WORTH_IT).min_by_key(|trial| trial.sentences) {
+            Some(trial) => format!(
+                "two workers pay from {} sentences on (rounds of {:.2} CPU-s); `grammaton plan` says how many more do",
+                trial.sentences, trial.cpu_seconds
+            ),
+            None => format!(
+                "two workers do not pay at any of these sizes (less than {:.0} % of a thread each): one process is enough",
+                100.0 * WORTH_IT
+            ),
+        },
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn trial(sentences: u32, by: &'static str, n: u16, round_seconds: f64) -> Trial {
+    fn trial(sentences: u64, by: &'static str, n: u16, round_seconds: f64) -> Trial {
         Trial {
             sentences,
-            symbols: 10 * u64::from(sentences),
+            symbols: 10 * sentences,
             by,
             n,
             preparation_seconds: 0.5,
             round_seconds,
-            sentences_per_second: f64::from(sentences) / round_seconds,
+            sentences_per_second: sentences as f64 / round_seconds,
             cpu_seconds: 2.0,
             efficiency: 0.0,
             decoding_seconds: 0.25,
+            total_seconds: 7.5,
+            parameters_sha256: "a1".to_owned(),
             peak_bytes: Some(50_000_000),
         }
     }
@@ -296,7 +394,7 @@ mod tests {
             trials[at].efficiency = efficiency(&trials, &trials[at]);
         }
         let set = vec!["inference.rho=0".into()];
-        Report { grammar: "unigram".into(), set, rounds: 3, seed: 1, cores: 2, trials }
+        Report { subject: "unigram".into(), set, rounds: Some(3), seed: 1, cores: 2, hosts: 0, trials }
     }
 
     #[test]
@@ -311,12 +409,16 @@ mod tests {
         let printed = text(&report());
         let expected = [
             "unigram, inference.rho=0: the median of 3 rounds after the first, 2 cores",
-            " sentences    symbols by          prepare s    round s  sentences/s     CPU s efficiency  decode s   peak MB",
-            "       100       1000 1 threads       0.500     1.0000          100    2.0000    100.0 %     0.250        50",
+            " sentences    symbols by          prepare s    round s  sentences/s     CPU s efficiency  decode s     all s   peak MB",
+            "       100       1000 1 threads       0.500     1.0000          100    2.0000    100.0 %     0.250     7.500        50",
         ];
         assert_eq!(printed.lines().take(3).collect::<Vec<_>>(), expected);
         assert!(printed.contains("twice 100 sentences: 80.0 %"), "{printed}");
         assert!(printed.contains("two workers pay from 200 sentences on"), "{printed}");
+        assert!(printed.contains("learned the same parameters, bit for bit"), "{printed}");
+        let mut report = report();
+        report.trials[5].parameters_sha256 = "b2".to_owned();
+        assert!(text(&report).contains("trials on 200 sentences learned different parameters"));
     }
 
     #[test]

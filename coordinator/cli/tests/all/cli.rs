@@ -199,6 +199,40 @@ fn bench_trains_on_generated_sentences() {
 }
 
 #[test]
+fn bench_starts_workers_on_hosts_and_compares_what_was_learned() {
+    let dir = folder(&[
+        ("job.toml", JOB.as_bytes()),
+        ("corpus.txt", b"abab\nab\nabba\n"),
+        ("token", b"0123456789abcdef0123456789abcdef\n"),
+    ]);
+    let (job, token) = (at(&dir, "job.toml"), at(&dir, "token"));
+    let hosts = [
+        "--hosts",
+        "one,two",
+        "--launch",
+        "env HOST={host}",
+        "--address",
+        "127.0.0.1",
+        "--token-file",
+        &token,
+    ];
+    let bench = ["bench", "--job", &job, "--threads", "1", "--workers", "1,2"];
+    let text = stdout(&grammaton(&[&bench[..], &hosts].concat()).success());
+    assert!(text.contains("1 workers") && text.contains("2 workers"), "{text}");
+    assert!(text.contains("learned the same parameters, bit for bit"), "{text}");
+    refused(&[&bench[..], &hosts[..6]].concat(), &["--token-file"]);
+    refused(&[&bench[..], &["--launch", "ssh {host}"]].concat(), &["--hosts"]);
+    let absent = ["--hosts", "one", "--launch", "absent-program {host}", "--insecure"];
+    let failed = grammaton(&[&bench[..], &absent].concat()).failure();
+    let said = String::from_utf8_lossy(&failed.get_output().stderr).into_owned();
+    assert!(said.contains("absent-program: cannot be started"), "{said}");
+    let useless = ["--hosts", "one", "--launch", "false {host}", "--insecure"];
+    let failed = grammaton(&[&bench[..], &useless].concat()).failure();
+    let said = String::from_utf8_lossy(&failed.get_output().stderr).into_owned();
+    assert!(said.contains("a worker gave up (exit status: 1)"), "{said}");
+}
+
+#[test]
 fn bench_refuses_invalid_options() {
     refused(&["bench", "--sentences", "0"], &["--sentences"]);
     refused(&["bench", "--sentences", "10,,20"], &["--sentences"]);

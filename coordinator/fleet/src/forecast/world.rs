@@ -331,9 +331,7 @@ impl<'a> World<'a> {
             worker.running += 1;
             let is_first = worker.forests.insert(lease.task);
             let task = self.task(lease.task);
-            let place = (self.round << 48) ^ (u64::from(lease.task.0) << 8) ^ u64::from(lease.attempt.0);
-            let which = (self.chance(place) * task.again.len() as f64) as usize;
-            let time = if is_first { task.first } else { task.again[which] };
+            let time = if is_first { task.first } else { task.in_round(self.round) };
             self.begun.insert(lease, time);
             self.plan(self.now + task.handling + time, Planned::Computed(member, lease));
         }

@@ -19,7 +19,7 @@ const OF_COORDINATOR: Duration = Duration::from_micros(50);
 const LONGEST: Duration = Duration::from_millis(300);
 
 /// Groups change only if a round gets shorter by more than this share: where a shard is next, its forests have to be built once more.
-const GAIN: f64 = 0.02;
+const GAIN: f64 = 0.01;
 
 /// What the rounds of a job so far say of its shards and of the fleet.
 #[derive(Clone, Debug, Default)]
@@ -72,16 +72,16 @@ impl Pace {
     }
 
     /// The level of the groups of the next round, on so many shards: the one with which it would end first, if threads compute as many groups
-    /// each, wait half a group for the last one, and then for the coordinator.
+    /// each and wait half a group for the last one, and if the coordinator can follow.
     pub fn next_level(&mut self, n_shards: usize) -> u32 {
         let (Some(of_shard), true) = (self.of_shard, self.slots > 0) else { return 0 };
         let of_group = |level: u32| of_shard * (1 << level);
         let round = |level: u32| {
             let n_groups = n_shards.div_ceil(1 << level);
             let turns = n_groups.div_ceil(self.slots) as f64;
-            turns * (of_group(level) + OF_A_TASK).as_secs_f64()
-                + 0.5 * of_group(level).as_secs_f64()
-                + n_groups as f64 * OF_COORDINATOR.as_secs_f64()
+            let group = of_group(level).as_secs_f64();
+            let threads = turns * (group + OF_A_TASK.as_secs_f64()) + 0.5 * group;
+            threads.max(n_groups as f64 * OF_COORDINATOR.as_secs_f64())
         };
         let is_short = |level: &u32| of_group(*level) <= LONGEST;
         let best =
@@ -107,11 +107,11 @@ mod tests {
         let level = |slots, micros, n_shards| pace(slots, micros).next_level(n_shards);
         assert_eq!(Pace::default().next_level(1000), 0);
         // Twenty-four shards of a tenth of a millisecond: three groups for each of two threads.
-        assert_eq!([1, 2, 4, 20].map(|slots| level(slots, 101, 24)), [3, 2, 3, 1]);
+        assert_eq!([1, 2, 4, 20].map(|slots| level(slots, 100, 24)), [3, 2, 1, 1]);
         // Forty-five shards of 11 ms.
         assert_eq!([1, 2, 4, 20].map(|slots| level(slots, 11_000, 45)), [0; 4]);
-        assert_eq!([4, 100, 1000].map(|slots| level(slots, 10_000, 100_000)), [4, 4, 4]);
-        assert_eq!([4, 100, 1000].map(|slots| level(slots, 500, 100_000)), [6, 6, 6]);
+        assert_eq!([4, 100, 1000].map(|slots| level(slots, 10_000, 100_000)), [4, 3, 3]);
+        assert_eq!([4, 100, 1000].map(|slots| level(slots, 500, 100_000)), [6, 4, 6]);
         // Shards that are longer by themselves.
         assert_eq!(level(2, 400_000, 100_000), 0);
         assert_eq!(level(1, 0, 100), MAX_LEVEL);

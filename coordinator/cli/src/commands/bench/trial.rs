@@ -9,15 +9,50 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use basics::clock;
 use serde::Serialize;
 use serde_json::Value;
+
+/// Where workers are started, if not as processes of this machine.
+#[derive(Clone, Debug, Default)]
+pub struct Hosts {
+    /// The hosts, one worker on each, as often as it is named.
+    pub names: Vec<String>,
+    /// The command that runs another one on a host, word by word, with `{host}` for its name.
+    pub launch: Vec<String>,
+    /// Name or address of this machine there.
+    pub address: String,
+    /// Options of both sides that say who may connect.
+    pub access: Vec<String>,
+}
+
+/// The place of `--launch` at which the name of the host stands.
+const HOST: &str = "{host}";
+
+impl Hosts {
+    fn is_here(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// The command that starts the worker with this number.
+    fn command(&self, program: &Path, number: usize) -> Command {
+        if self.is_here() {
+            return Command::new(program);
+        }
+        let host = &self.names[number % self.names.len()];
+        let mut words = self.launch.iter().map(|word| word.replace(HOST, host));
+        let mut command = Command::new(words.next().unwrap_or_default());
+        command.args(words).arg(program);
+        command
+    }
+}
 
 /// Threads or workers that compute.
 #[derive(Clone, Debug)]
 pub enum BenchWorkers {
     /// Number of threads of the training process.
     Threads(u16),
-    /// Number of worker processes, of one thread each, over loopback.
+    /// Number of worker processes, of one thread each.
     Workers(u16),
 }
 
@@ -34,7 +69,7 @@ impl std::fmt::Display for BenchWorkers {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Trial {
     /// Number of sentences.
-    pub sentences: u32,
+    pub sentences: u64,
     /// Number of symbols in all sentences.
     pub symbols: u64,
     /// `threads` or `workers`.
@@ -53,6 +88,10 @@ pub struct Trial {
     pub efficiency: f64,
     /// Time of decoding all sentences after the last round.
     pub decoding_seconds: f64,
+    /// Time of the whole run.
+    pub total_seconds: f64,
+    /// Digest of the parameters that were learned.
+    pub parameters_sha256: String,
     /// Peak memory of the training process in bytes, if the system reports it.
     pub peak_bytes: Option<u64>,
 }
@@ -60,19 +99,20 @@ pub struct Trial {
 /// Interval between polls of a process.
 const ASK_AGAIN: Duration = Duration::from_millis(10);
 
-/// Runs the training of `job` with the values of `set`.
+/// Runs the training of `job` with the values of `set`. Files are written to `temporary`, a folder.
 pub fn run(
     program: &Path,
-    job: &Path,
-    set: &[String],
-    sentences: u32,
+    (job, set): (&Path, &[String]),
+    temporary: &Path,
+    hosts: &Hosts,
     bench_workers: &BenchWorkers,
 ) -> Result<Trial> {
-    let folder = job.with_file_name("out");
+    let folder = temporary.join("out");
     if folder.exists() {
         fs::remove_dir_all(&folder).context("cannot clear the temporary folder")?;
     }
-    let errors = job.with_file_name("errors.txt");
+    let errors = temporary.join("errors.txt");
+    let said = temporary.join("worker.txt");
     let mut command = Command::new(program);
     command.arg("train").arg(job).args(["--json", "--out"]).arg(&folder);
     for value in set {
@@ -84,21 +124,27 @@ pub fn run(
             ("threads", *n)
         }
         BenchWorkers::Workers(n) => {
-            command.args(["--listen", "127.0.0.1:0", "--min-workers", &n.to_string()]);
+            let listen = if hosts.is_here() { "127.0.0.1:0" } else { "0.0.0.0:0" };
+            command.args(["--listen", listen, "--min-workers", &n.to_string()]).args(&hosts.access);
             ("workers", *n)
         }
     };
     let file = File::create(&errors).context("cannot write to the temporary folder")?;
+    let begun = clock::instant();
     let mut trainer = Process::start(command.stdout(Stdio::piped()).stderr(file))?;
     let mut lines = BufReader::new(trainer.0.stdout.take().context("its output is piped")?).lines();
     let mut workers = Vec::new();
     if let BenchWorkers::Workers(n) = bench_workers {
         let first = lines.next().and_then(Result::ok).unwrap_or_default();
-        let url = format!("http://{}", event(&first)["address"].as_str().unwrap_or_default());
-        for number in 0..*n {
+        let listens = event(&first);
+        let port = listens["address"].as_str().and_then(|address| Some(address.rsplit_once(':')?.1));
+        let url = format!("http://{}:{}", hosts.address, port.unwrap_or_default());
+        for number in 0..usize::from(*n) {
             let name = format!("bench-{number}");
             let args = ["worker", "--coordinator", &url, "--threads", "1", "--name", &name];
-            workers.push(Process::start(Command::new(program).args(args).stderr(Stdio::null()))?);
+            let mut command = hosts.command(program, number);
+            let log = File::create(&said).context("cannot write to the temporary folder")?;
+            workers.push(Process::start(command.args(args).args(&hosts.access).stderr(log))?);
         }
     }
     // The output is read to its end, since a full pipe would block the process.
@@ -106,12 +152,17 @@ pub fn run(
         let lines = lines.map_while(Result::ok).map(|line| event(&line));
         lines.filter_map(|event| event["symbols"].as_u64()).last().unwrap_or(0)
     });
-    let (status, peak_bytes) = trainer.wait(&mut workers)?;
+    let ended = trainer.wait(&mut workers);
+    let last_line =
+        |file: &Path| -> Option<String> { Some(fs::read_to_string(file).ok()?.lines().last()?.to_owned()) };
+    let (status, peak_bytes) = match (ended, last_line(&said)) {
+        (Err(error), Some(line)) => return Err(error.context(line)),
+        (ended, _) => ended?,
+    };
     if !status.success() {
-        let message = fs::read_to_string(&errors).unwrap_or_default();
         bail!(
-            "{sentences} sentences, {bench_workers}: {}",
-            message.lines().last().unwrap_or("training failed without a message")
+            "{bench_workers}: {}",
+            last_line(&errors).as_deref().unwrap_or("training failed without a message")
         );
     }
     let symbols = reader.join().unwrap_or(0);
@@ -123,7 +174,9 @@ pub fn run(
         found.get(found.len() / 2).copied().with_context(|| format!("the metrics of training have no {key}"))
     };
     let summary = fs::read_to_string(folder.join("summary.json")).context("training left no summary")?;
-    let (round_seconds, timings) = (median("seconds")?, &event(&summary)["timings"]);
+    let summary = event(&summary);
+    let (round_seconds, timings) = (median("seconds")?, &summary["timings"]);
+    let sentences = summary["sentences"].as_u64().context("the summary of training has no sentences")?;
     let timing = |phase: &str| timings[phase].as_f64().unwrap_or(f64::NAN);
     Ok(Trial {
         sentences,
@@ -132,10 +185,12 @@ pub fn run(
         n,
         preparation_seconds: timing("preprocess"),
         round_seconds,
-        sentences_per_second: f64::from(sentences) / round_seconds,
+        sentences_per_second: sentences as f64 / round_seconds,
         cpu_seconds: median("busy_seconds")?,
         efficiency: 1.0,
         decoding_seconds: timing("decode"),
+        total_seconds: begun.elapsed().as_secs_f64(),
+        parameters_sha256: summary["parameters_sha256"].as_str().unwrap_or_default().to_owned(),
         peak_bytes,
     })
 }
