@@ -15,6 +15,9 @@ const OF_A_TASK: Duration = Duration::from_micros(200);
 /// Time of the coordinator's threads that schedule and add up, for a task.
 const OF_COORDINATOR: Duration = Duration::from_micros(50);
 
+/// Bytes that pass the coordinator's network in a second: 10 Gbit/s.
+const BANDWIDTH: f64 = 1.25e9;
+
 /// No group takes longer in a round, unless a single shard does: as much is lost with a worker.
 const LONGEST: Duration = Duration::from_millis(300);
 
@@ -30,6 +33,8 @@ pub struct Pace {
     of_shard: Option<Duration>,
     /// The level of the groups of the last round.
     level: u32,
+    /// Bytes of a task of the last round, there and back. Of larger groups it is as much or more, up to twice as much.
+    bytes: f64,
     /// The tasks of the last round, sorted.
     took: Vec<(Key, Took)>,
 }
@@ -58,6 +63,7 @@ impl Pace {
         let of_shard = report.busy / u32::try_from(n_shards).unwrap_or(u32::MAX).max(1);
         self.of_shard = Some(self.of_shard.map_or(of_shard, |before| before.min(of_shard)));
         self.slots = report.slots;
+        self.bytes = (report.bytes_sent + report.bytes_received) as f64 / report.attempts.max(1) as f64;
     }
 
     /// The time that a task takes without building forests, zero if that is not known.
@@ -81,7 +87,8 @@ impl Pace {
             let turns = n_groups.div_ceil(self.slots) as f64;
             let group = of_group(level).as_secs_f64();
             let threads = turns * (group + OF_A_TASK.as_secs_f64()) + 0.5 * group;
-            threads.max(n_groups as f64 * OF_COORDINATOR.as_secs_f64())
+            let task = OF_COORDINATOR.as_secs_f64() + self.bytes / BANDWIDTH;
+            threads.max(n_groups as f64 * task)
         };
         let is_short = |level: &u32| of_group(*level) <= LONGEST;
         let best =
@@ -116,6 +123,12 @@ mod tests {
         assert_eq!(level(2, 400_000, 100_000), 0);
         assert_eq!(level(1, 0, 100), MAX_LEVEL);
         assert_eq!(level(1, 0, 0), 0);
+    }
+
+    #[test]
+    fn groups_are_larger_where_their_bytes_take_longer_than_their_work() {
+        let level = |bytes| Pace { bytes, ..pace(20, 570) }.next_level(1579);
+        assert_eq!([0.0, 3e5, 3e6].map(level), [3, 4, 6]);
     }
 
     #[test]

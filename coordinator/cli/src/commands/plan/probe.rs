@@ -223,6 +223,8 @@ impl Probe {
             found.push(measured);
         }
         let busy_by_task: Vec<Duration> = found.iter().map(|task| task.busy).collect();
+        let bytes_sent = found.iter().map(|task| task.lease.bytes).sum();
+        let bytes_received = found.iter().map(|task| task.answer_bytes).sum();
         self.rounds.borrow_mut().push(RoundFound {
             tasks: found,
             once,
@@ -232,7 +234,16 @@ impl Probe {
         });
         let (busy, attempts) = (busy_by_task.iter().sum(), busy_by_task.len());
         let (wall, slots) = (begun.elapsed(), self.slots);
-        Ok(MapReport { wall, busy, busy_by_task, attempts, slots, ..MapReport::default() })
+        Ok(MapReport {
+            wall,
+            busy,
+            busy_by_task,
+            attempts,
+            slots,
+            bytes_sent,
+            bytes_received,
+            ..MapReport::default()
+        })
     }
 
     /// Summarises the rounds: the first separately; of the others all compute times, and the minimum of the coordinator's times.
