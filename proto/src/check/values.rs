@@ -1,7 +1,5 @@
 //! Checks of values against the grammar and the shard of their task.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use grammaton::grammar::tree::Tree;
 use grammaton::grammar::{Grammar, ParamId, SymbolId};
 use grammaton::models::dmv::nouns;
@@ -68,29 +66,26 @@ pub fn whole<'a>(
     Ok(())
 }
 
-/// Checks that strings occur in the sentences of the shard.
-///
-/// Linear in the symbols of the shard for each length among the strings.
+/// Checks that strings occur in the sentences of the shard: the first span in order that is not before a string begins with it. Spans are as
+/// long as the longest string.
 pub fn substrings<'a>(
     field: &'static str,
     shard: &Shard,
     strings: impl Iterator<Item = &'a [SymbolId]> + Clone,
 ) -> Result<(), Invalid> {
-    let mut missing: BTreeMap<usize, BTreeSet<&[SymbolId]>> = BTreeMap::new();
-    for string in strings.clone() {
-        missing.entry(string.len()).or_default().insert(string);
+    let longest = strings.clone().map(<[SymbolId]>::len).max().unwrap_or(0);
+    let mut spans: Vec<&[SymbolId]> = Vec::new();
+    for sentence in sentences(shard) {
+        let tokens = &sentence.tokens;
+        spans.extend((0..tokens.len()).map(|at| &tokens[at..tokens.len().min(at.saturating_add(longest))]));
     }
-    for (&length, missing) in &mut missing {
-        let spans = sentences(shard).iter().flat_map(|sentence| sentence.tokens.windows(length.max(1)));
-        for span in spans {
-            missing.remove(span);
-        }
-    }
-    missing.retain(|_, missing| !missing.is_empty());
-    match strings
-        .into_iter()
-        .position(|string| missing.get(&string.len()).is_some_and(|left| left.contains(string)))
-    {
+    spans.sort_unstable();
+    spans.dedup();
+    let occurs = |string: &[SymbolId]| {
+        let first = spans.partition_point(|span| *span < string);
+        spans.get(first).is_some_and(|span| span.starts_with(string))
+    };
+    match strings.into_iter().position(|string| !occurs(string)) {
         None => Ok(()),
         Some(at) => Err(Invalid::Foreign { field, at }),
     }
