@@ -22,17 +22,19 @@ const BANDWIDTH: f64 = 1.25e9;
 const LONGEST: Duration = Duration::from_millis(300);
 
 /// Groups change only if a round gets shorter by more than this share: where a shard is next, its forests have to be built once more.
-const GAIN: f64 = 0.01;
+const GAIN: f64 = 0.02;
 
 /// What the rounds of a job so far say of its shards and of the fleet.
 #[derive(Clone, Debug, Default)]
 pub struct Pace {
     /// Threads of the fleet; 0 before the first round.
     slots: usize,
-    /// Time of a shard in the round with the shortest ones, which building forests did not delay.
+    /// Time of a shard in the last round whose groups were those of the round before.
     of_shard: Option<Duration>,
     /// The level of the groups of the last round.
     level: u32,
+    /// Whether the groups of the last round were new, so that forests may have been built.
+    is_new: bool,
     /// Bytes of a task of the last round, there and back. Of larger groups it is as much or more, up to twice as much.
     bytes: f64,
     /// The tasks of the last round, sorted.
@@ -61,7 +63,9 @@ impl Pace {
         self.took = tasks.map(key).zip(&report.busy_by_task).map(took).collect();
         let n_shards: usize = self.took.iter().map(|((_, start, end), _)| end - start).sum();
         let of_shard = report.busy / u32::try_from(n_shards).unwrap_or(u32::MAX).max(1);
-        self.of_shard = Some(self.of_shard.map_or(of_shard, |before| before.min(of_shard)));
+        if self.of_shard.is_none() || !self.is_new {
+            self.of_shard = Some(of_shard);
+        }
         self.slots = report.slots;
         self.bytes = (report.bytes_sent + report.bytes_received) as f64 / report.attempts.max(1) as f64;
     }
@@ -94,7 +98,8 @@ impl Pace {
         let best =
             (1..=MAX_LEVEL).take_while(is_short).fold(0, |a, b| if round(b) < round(a) { b } else { a });
         let stays = self.level == 0 || is_short(&self.level);
-        if !stays || round(best) < (1.0 - GAIN) * round(self.level) {
+        self.is_new = best != self.level && (!stays || round(best) < (1.0 - GAIN) * round(self.level));
+        if self.is_new {
             self.level = best;
         }
         self.level
@@ -117,7 +122,7 @@ mod tests {
         assert_eq!([1, 2, 4, 20].map(|slots| level(slots, 100, 24)), [3, 2, 1, 1]);
         // Forty-five shards of 11 ms.
         assert_eq!([1, 2, 4, 20].map(|slots| level(slots, 11_000, 45)), [0; 4]);
-        assert_eq!([4, 100, 1000].map(|slots| level(slots, 10_000, 100_000)), [4, 3, 3]);
+        assert_eq!([4, 100, 1000].map(|slots| level(slots, 10_000, 100_000)), [0, 0, 3]);
         assert_eq!([4, 100, 1000].map(|slots| level(slots, 500, 100_000)), [6, 4, 6]);
         // Shards that are longer by themselves.
         assert_eq!(level(2, 400_000, 100_000), 0);
@@ -142,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_round_decides() {
+    fn the_last_round_decides_unless_its_groups_are_new() {
         let report = |millis| {
             let busy = Duration::from_millis(millis);
             MapReport { busy, busy_by_task: vec![busy], slots: 3, ..MapReport::default() }
@@ -150,7 +155,12 @@ mod tests {
         let mut pace = Pace::default();
         let mut learn = |millis| pace.learn(&report(millis), [(0, 0..8)].into_iter());
         [80, 8, 16].into_iter().for_each(&mut learn);
-        assert_eq!((pace.slots, pace.of_shard), (3, Some(Duration::from_millis(1))));
+        assert_eq!((pace.slots, pace.of_shard), (3, Some(Duration::from_millis(2))));
+        assert_eq!(pace.next_level(1000), 3);
+        pace.learn(&report(80), [(0, 0..8)].into_iter());
+        assert_eq!((pace.of_shard, pace.next_level(1000)), (Some(Duration::from_millis(2)), 3));
+        pace.learn(&report(80), [(0, 0..8)].into_iter());
+        assert_eq!(pace.of_shard, Some(Duration::from_millis(10)));
         assert_eq!([0..8, 0..7].map(|shards| pace.takes(0, &shards).as_millis()), [8, 0]);
     }
 }
