@@ -56,13 +56,19 @@ impl Pace {
     /// Learns from a round whose tasks were on these shards of these runs, ascending.
     pub fn learn(&mut self, report: &MapReport, tasks: impl Iterator<Item = (usize, Range<usize>)>) {
         let key = |(run, shards): (usize, Range<usize>)| (run, shards.start, shards.end);
-        let took = |(key, busy): (Key, &Duration)| match self.took(&key) {
-            Some(before) => (key, Took { least: before.least.min(*busy), again: true }),
-            None => (key, Took { least: *busy, again: false }),
+        // Times are claims of workers: none computed for longer than the round.
+        let busy = report.busy_by_task.iter().map(|busy| *busy.min(&report.wall));
+        let (mut all, mut n_shards) = (Duration::ZERO, 0);
+        let took = |(key, busy): (Key, Duration)| {
+            (all, n_shards) = (all + busy, n_shards + key.2 - key.1);
+            match self.took(&key) {
+                Some(before) => (key, Took { least: before.least.min(busy), again: true }),
+                None => (key, Took { least: busy, again: false }),
+            }
         };
-        self.took = tasks.map(key).zip(&report.busy_by_task).map(took).collect();
-        let n_shards: usize = self.took.iter().map(|((_, start, end), _)| end - start).sum();
-        let of_shard = report.busy / u32::try_from(n_shards).unwrap_or(u32::MAX).max(1);
+        let took = tasks.map(key).zip(busy).map(took).collect();
+        self.took = took;
+        let of_shard = all / u32::try_from(n_shards).unwrap_or(u32::MAX).max(1);
         if self.of_shard.is_none() || !self.is_new {
             self.of_shard = Some(of_shard);
         }
@@ -149,8 +155,8 @@ mod tests {
     #[test]
     fn the_last_round_decides_unless_its_groups_are_new() {
         let report = |millis| {
-            let busy = Duration::from_millis(millis);
-            MapReport { busy, busy_by_task: vec![busy], slots: 3, ..MapReport::default() }
+            let wall = Duration::from_millis(millis);
+            MapReport { wall, busy_by_task: vec![10 * wall], slots: 3, ..MapReport::default() }
         };
         let mut pace = Pace::default();
         let mut learn = |millis| pace.learn(&report(millis), [(0, 0..8)].into_iter());

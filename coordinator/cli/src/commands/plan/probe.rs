@@ -233,7 +233,7 @@ impl Probe {
             ended: clock::instant(),
         });
         let (busy, attempts) = (busy_by_task.iter().sum(), busy_by_task.len());
-        let (wall, slots) = (begun.elapsed(), self.slots);
+        let (wall, slots) = (begun.elapsed().div_f64(self.speed), self.slots);
         Ok(MapReport {
             wall,
             busy,
