@@ -139,11 +139,12 @@ pub fn run(
         let listens = event(&first);
         let port = listens["address"].as_str().and_then(|address| Some(address.rsplit_once(':')?.1));
         let url = format!("http://{}:{}", hosts.address, port.unwrap_or_default());
+        let log = File::create(&said).context("cannot write to the temporary folder")?;
         for number in 0..usize::from(*n) {
             let name = format!("bench-{number}");
             let args = ["worker", "--coordinator", &url, "--threads", "1", "--name", &name];
             let mut command = hosts.command(program, number);
-            let log = File::create(&said).context("cannot write to the temporary folder")?;
+            let log = log.try_clone().context("cannot write to the temporary folder")?;
             workers.push(Process::start(command.args(args).args(&hosts.access).stderr(log))?);
         }
     }
