@@ -23,6 +23,7 @@ use crate::grammar::lexicon::Lexicon;
 use crate::grammar::tree::Tree;
 use crate::grammar::{Grammar, SymbolId};
 use crate::models::adaptor;
+use crate::models::baselines::Learned;
 use crate::models::crf::Crf;
 use crate::models::decode::{Decoded, Decoder};
 use crate::models::dmv::{factors, nouns};
@@ -33,7 +34,7 @@ use crate::work::engine::ComputeError;
 pub use texts::Entry;
 
 /// Magic and versions of `model.bin`.
-pub const SEAL: Seal = Seal { magic: *b"GRMTNMDL", oldest: 4, version: 5 };
+pub const SEAL: Seal = Seal { magic: *b"GRMTNMDL", oldest: 6, version: 6 };
 
 /// A trained model: it parses, can be read, and is saved to a file.
 ///
@@ -70,8 +71,26 @@ pub struct Model {
     /// What was learned from annotated sentences, if there were such.
     pub corrections: Option<Corrections>,
     #[doc(hidden)]
-    /// Models of other chains, of the same grammar or of another one, which vote with `model` on the segments of new text.
-    pub others: Vec<GrammarModel>,
+    /// What else votes with `model` on the segments of new text.
+    pub voters: Voters,
+}
+
+/// What votes on the segments of new text with the first model of a file.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Voters {
+    /// Models of other chains, of the same grammar or of another one.
+    pub models: Vec<GrammarModel>,
+    /// Segmentations without a model.
+    pub baselines: Baselines,
+}
+
+/// What baselines have learned of the text of the job.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Baselines {
+    /// Names of the symbols, in the order of their numbers.
+    pub symbols: Vec<String>,
+    /// Each with its weight beside all models together.
+    pub learned: Vec<(Learned, f64)>,
 }
 
 /// What a conditional random field learned of what the models find, with its symbols.
@@ -81,26 +100,6 @@ pub struct Corrections {
     pub symbols: Vec<String>,
     /// The field.
     pub crf: Crf,
-    /// What the field has learned from, and reads.
-    #[serde(skip)]
-    pub basis: CrfBasis,
-}
-
-/// What a conditional random field reads of what the models find.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub enum CrfBasis {
-    /// The segmentation by the first model, whose boundaries are certain: in files of version 4.
-    #[default]
-    Segmentation,
-    /// The vote of all models, and the probabilities of its boundaries.
-    Vote,
-}
-
-/// What a file of version 5 has behind the body of version 4.
-#[derive(Serialize, Deserialize)]
-struct Rest<'a> {
-    others: Vec<Other<'a>>,
-    basis: CrfBasis,
 }
 
 /// A model that votes.
@@ -237,7 +236,7 @@ impl Model {
             Format::Segmented => unit,
             Format::Tokens => Unit::Token,
         };
-        Model { unit, format, cleaning, model, corrections: None, others: Vec::new() }
+        Model { unit, format, cleaning, model, corrections: None, voters: Voters::default() }
     }
 
     /// The best analysis of every sentence of a corpus, in order. Symbols that the model lacks leave a sentence without one; strings that it
@@ -324,11 +323,8 @@ impl Model {
 
     /// Encodes `model.bin`.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let others = self.others.iter().map(Other::from).collect();
-        let basis = self.corrections.as_ref().map(|corrections| corrections.basis).unwrap_or_default();
-        let body = (Body::from(self), Rest { others, basis });
         SEAL.around(|bytes| {
-            bincode::serde::encode_into_std_write(body, bytes, bincode::config::legacy())
+            bincode::serde::encode_into_std_write(Body::from(self), bytes, bincode::config::legacy())
                 .expect("a model is plain data, which serialises");
         })
     }
@@ -350,20 +346,17 @@ impl Model {
     }
 
     fn open(bytes: &[u8]) -> Result<Model, Defect> {
-        let saved = match SEAL.open(bytes)? {
-            (4, body) => sealed::decode::<Body<'_>>(body)?.read()?,
-            (_, body) => {
-                let (body, Rest { others, basis }) = sealed::decode::<(Body<'_>, Rest<'_>)>(body)?;
-                let others = others.into_iter().map(Other::read).collect::<Result<_, _>>()?;
-                let mut saved = Model { others, ..body.read()? };
-                saved.corrections.iter_mut().for_each(|corrections| corrections.basis = basis);
-                saved
-            }
-        };
+        let (_, body) = SEAL.open(bytes)?;
+        let saved = sealed::decode::<Body<'_>>(body)?.read()?;
+        let Voters { models, baselines } = &saved.voters;
         saved.model.check().map_err(Defect::corrupt)?;
-        saved.others.iter().try_for_each(GrammarModel::check).map_err(Defect::corrupt)?;
-        if !saved.others.is_empty() && saved.model.of_grammar().is_none() {
-            return Err(Defect::corrupt("models vote with one of a treebank"));
+        models.iter().try_for_each(GrammarModel::check).map_err(Defect::corrupt)?;
+        let is_alone = models.is_empty() && baselines.learned.is_empty();
+        if !is_alone && saved.model.of_grammar().is_none() {
+            return Err(Defect::corrupt("there are votes beside a model of a treebank"));
+        }
+        if !baselines.learned.iter().all(|(_, weight)| weight.is_finite() && *weight >= 0.0) {
+            return Err(Defect::corrupt("a baseline has no weight"));
         }
         if !saved.corrections.iter().all(|corrections| corrections.crf.is_finite()) {
             return Err(Defect::corrupt("a weight is not finite"));
@@ -383,6 +376,8 @@ struct Body<'a> {
     params: BodyParams<'a>,
     segments: Cow<'a, [SymbolId]>,
     corrections: Cow<'a, Option<Corrections>>,
+    others: Vec<Other<'a>>,
+    baselines: Cow<'a, Baselines>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -425,8 +420,12 @@ impl Other<'_> {
 }
 
 impl<'a> From<&'a Model> for Body<'a> {
-    fn from(&Model { unit, format, ref model, ref cleaning, ref corrections, .. }: &'a Model) -> Body<'a> {
+    fn from(
+        &Model { unit, format, ref model, ref cleaning, ref corrections, ref voters }: &'a Model,
+    ) -> Body<'a> {
         let (cleaning, corrections) = (Cow::Borrowed(cleaning), Cow::Borrowed(corrections));
+        let others = voters.models.iter().map(Other::from).collect();
+        let baselines = Cow::Borrowed(&voters.baselines);
         let GrammarModel { grammar, lexicon, params, segments } = match model {
             Trained::Grammar(model) => model,
             Trained::Treebank(model) => {
@@ -439,20 +438,35 @@ impl<'a> From<&'a Model> for Body<'a> {
                     params: BodyParams::Latent(Cow::Borrowed(model)),
                     segments: Cow::Borrowed(&[]),
                     corrections,
+                    others,
+                    baselines,
                 };
             }
         };
         let params = BodyParams::from(params);
         let (grammar, lexicon) = (Cow::Borrowed(grammar), Cow::Borrowed(lexicon));
         let segments = Cow::Borrowed(&segments[..]);
-        Body { cleaning, unit, format, grammar, lexicon, params, segments, corrections }
+        Body { cleaning, unit, format, grammar, lexicon, params, segments, corrections, others, baselines }
     }
 }
 
 impl Body<'_> {
     fn read(self) -> Result<Model, Defect> {
-        let Body { cleaning, unit, format, grammar, lexicon, params, segments, corrections } = self;
+        let Body {
+            cleaning,
+            unit,
+            format,
+            grammar,
+            lexicon,
+            params,
+            segments,
+            corrections,
+            others,
+            baselines,
+        } = self;
         let (cleaning, corrections) = (cleaning.into_owned(), corrections.into_owned());
+        let models = others.into_iter().map(Other::read).collect::<Result<_, _>>()?;
+        let voters = Voters { models, baselines: baselines.into_owned() };
         let model = match params {
             BodyParams::Latent(model) => {
                 let is_bare = lexicon.sticks.is_empty() && segments.is_empty();
@@ -463,7 +477,7 @@ impl Body<'_> {
             }
             params => Trained::Grammar(Other { grammar, lexicon, params, segments }.read()?),
         };
-        Ok(Model { unit, format, cleaning, model, corrections, others: Vec::new() })
+        Ok(Model { unit, format, cleaning, model, corrections, voters })
     }
 }
 

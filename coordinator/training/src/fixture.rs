@@ -136,7 +136,7 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
         boundaries: None,
         errors: None,
         corrections: None,
-        others: Vec::new(),
+        voters: Default::default(),
         samples: samples.chosen(),
         notices: vec!["corpus.txt:7: skipped 2 empty lines, this being the first".to_owned()],
         model: Trained::Grammar(model),

@@ -6,6 +6,7 @@ use grammaton::data::corpus::Unit;
 use grammaton::data::treebank::ROOT;
 use grammaton::grammar::{Grammar, SymbolId};
 use grammaton::models::Trained;
+use grammaton::models::baselines::Baseline;
 use serde::Serialize;
 
 use crate::model::{self, Entry, SavedModel};
@@ -27,6 +28,8 @@ pub struct Inspection<'a> {
     pub unit: Unit,
     /// Number of models that vote on new text.
     pub models: usize,
+    /// Segmentations without a model that vote with them.
+    pub baselines: Vec<Baseline>,
     /// Digest of the parameters.
     pub parameters_sha256: String,
     /// Adapted nonterminals.
@@ -68,6 +71,7 @@ pub fn inspect(saved: &SavedModel, top: usize) -> Inspection<'_> {
                 segments: Vec::new(),
                 unit: saved.unit,
                 models: 1,
+                baselines: Vec::new(),
                 parameters_sha256,
                 sticks: Vec::new(),
                 subtypes: Some(latent.n_subtypes),
@@ -92,7 +96,8 @@ pub fn inspect(saved: &SavedModel, top: usize) -> Inspection<'_> {
         start: model.grammar.name(Grammar::START),
         segments: model.segments.iter().map(|&symbol: &SymbolId| model.grammar.name(symbol)).collect(),
         unit: saved.unit,
-        models: 1 + saved.others.len(),
+        models: 1 + saved.voters.models.len(),
+        baselines: saved.voters.baselines.learned.iter().map(|(learned, _)| learned.baseline()).collect(),
         parameters_sha256,
         sticks: sticks.collect(),
         subtypes: None,

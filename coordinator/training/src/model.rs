@@ -15,12 +15,13 @@ pub(crate) mod tests {
     use grammaton::grammar::tree::Tree;
     use grammaton::grammar::{Adaptor, Grammar, ParamId, Rule, SymbolId, syntax};
     use grammaton::models::adaptor::{self, Stick};
+    use grammaton::models::baselines::Baseline;
     use grammaton::models::crf::Crf;
     use grammaton::models::crf::statistics::Statistics;
     use grammaton::models::decode::Decoder;
     use grammaton::models::logistic_normal::{self, PointEstimate, Prior};
     use grammaton::models::{Model, Params, Trained, latent};
-    use grammaton::saved::{Corrections, CrfBasis};
+    use grammaton::saved::{Baselines, Corrections, Voters};
 
     use super::*;
 
@@ -68,7 +69,7 @@ pub(crate) mod tests {
             cleaning: Cleaning::default(),
             model: Trained::Grammar(Model { grammar, lexicon, params, segments: vec![symbol(1)] }),
             corrections: None,
-            others: Vec::new(),
+            voters: Voters::default(),
         }
     }
 
@@ -88,7 +89,7 @@ pub(crate) mod tests {
             cleaning: Cleaning::default(),
             model: Trained::Grammar(model),
             corrections: None,
-            others: Vec::new(),
+            voters: Voters::default(),
         }
     }
 
@@ -148,44 +149,43 @@ pub(crate) mod tests {
         }
     }
 
-    /// Two models that vote, and what was learned from annotated sentences.
+    /// Two models and all baselines that vote, and what was learned from annotated sentences.
     fn voting() -> SavedModel {
         let mut other = small();
         sticks(other.of_grammar()).tau[1] = 2.0;
         let crf = Crf::learn(Statistics::default(), &[]);
         let symbols = ["a", "b"].map(str::to_owned).to_vec();
-        let corrections = Some(Corrections { symbols, crf, basis: CrfBasis::Vote });
-        SavedModel { others: vec![other.of_grammar().clone()], corrections, ..small() }
+        let corrections = Some(Corrections { symbols: symbols.clone(), crf });
+        let learned = Baseline::ALL.map(|baseline| baseline.segment(&[vec![0, 1], vec![0, 1, 1, 0, 1]]).1);
+        let baselines = Baselines { symbols, learned: learned.map(|learned| (learned, 0.25)).to_vec() };
+        let voters = Voters { models: vec![other.of_grammar().clone()], baselines };
+        SavedModel { voters, corrections, ..small() }
     }
 
-    /// A file of an earlier version, or of this one.
+    /// A file as it was written.
     fn golden(name: &str) -> Vec<u8> {
         std::fs::read(format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"))).unwrap()
     }
 
     #[test]
     fn models_are_written_as_they_always_were() {
-        for (saved, name) in [(voting(), "model-5.bin"), (normal(), "model-5-logistic-normal.bin")] {
+        for (saved, name) in [(voting(), "model-6.bin"), (normal(), "model-6-logistic-normal.bin")] {
             assert_eq!(SavedModel::from_bytes(&golden(name), Path::new("model.bin")).unwrap(), saved);
             assert_eq!(saved.to_bytes(), golden(name));
         }
     }
 
     #[test]
-    fn models_of_version_4_are_read() {
-        for (saved, name) in [(small(), "model-4.bin"), (normal(), "model-4-logistic-normal.bin")] {
-            assert_eq!(SavedModel::from_bytes(&golden(name), Path::new("model.bin")).unwrap(), saved);
-        }
-    }
-
-    #[test]
     fn models_that_vote_are_checked() {
         let mut saved = voting();
-        sticks(&mut saved.others[0]).sticks[0].order[0] = ParamId(99);
+        sticks(&mut saved.voters.models[0]).sticks[0].order[0] = ParamId(99);
         assert!(refusal(&saved.to_bytes()).contains("a stick has a string it lacks"));
+        let mut weightless = voting();
+        weightless.voters.baselines.learned[1].1 = f64::NAN;
+        assert!(refusal(&weightless.to_bytes()).contains("a baseline has no weight"));
         let model = Trained::Treebank(of_treebank());
         let saved = SavedModel { model, corrections: None, ..voting() };
-        assert!(refusal(&saved.to_bytes()).contains("models vote with one of a treebank"));
+        assert!(refusal(&saved.to_bytes()).contains("there are votes beside a model of a treebank"));
     }
 
     #[test]
@@ -194,8 +194,8 @@ pub(crate) mod tests {
         let written = |grammar: Grammar| {
             let fields = (Unit::Token, Format::Tokens, grammar, Lexicon::default(), 2u32, &latent, [0u64; 1]);
             let no_corrections = 0u8;
-            let (no_others, basis) = (0u64, 0u32);
-            let fields = (Cleaning::default(), fields, no_corrections, no_others, basis);
+            let (no_others, no_baselines) = (0u64, (0u64, 0u64));
+            let fields = (Cleaning::default(), fields, no_corrections, no_others, no_baselines);
             SEAL.close(&bincode::serde::encode_to_vec(fields, bincode::config::legacy()).unwrap())
         };
         let model = Trained::Treebank(latent.clone());
@@ -237,7 +237,7 @@ pub(crate) mod tests {
         assert!(refusal(&longer).contains("1 bytes too many"));
         let mut newer = bytes.clone();
         newer[8] = 9;
-        assert!(refusal(&newer).contains("format 9 is newer than this build reads (5)"));
+        assert!(refusal(&newer).contains("format 9 is newer than this build reads (6)"));
         let mut damaged = bytes;
         damaged[grammaton::sealed::HEADER + 9] ^= 1;
         assert!(refusal(&damaged).contains("checksum"));

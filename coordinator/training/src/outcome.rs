@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use grammaton::data::dependency::{Document, Sentence};
-use grammaton::models::{Model, Trained};
-use grammaton::saved::Corrections;
+use grammaton::models::Trained;
+use grammaton::saved::{Corrections, Voters};
 use serde::{Deserialize, Serialize};
 use tempfile::SpooledTempFile;
 
@@ -51,8 +51,8 @@ pub struct Outcome {
     pub errors: Option<Errors>,
     /// What was learned from annotated sentences, for new ones; `None` without such.
     pub corrections: Option<Corrections>,
-    /// Models of other chains, which vote on new text.
-    pub others: Vec<Model>,
+    /// What votes on new text beside the model.
+    pub voters: Voters,
     /// Sentences to show.
     pub samples: Vec<Sample>,
     /// Notices to the user.

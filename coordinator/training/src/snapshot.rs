@@ -136,7 +136,7 @@ mod tests {
             cleaning: Default::default(),
             model,
             corrections: None,
-            others: Vec::new(),
+            voters: Default::default(),
         };
         let model = saved.model.of_grammar().unwrap();
         let sticks = &model.adaptor().unwrap().sticks;

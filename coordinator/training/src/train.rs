@@ -79,6 +79,7 @@ use checkpoint_writer::CheckpointWriter;
 use grammaton::methods;
 use grammaton::prepare::Chosen;
 use grammaton::prepare::candidates::StringChoice;
+use grammaton::saved;
 use group::{Inputs, Prepared, of_point};
 use input::Dataset;
 use prepare::Items;
@@ -329,6 +330,7 @@ fn decode(
             certainty,
             errors,
             corrections,
+            baselines,
             samples,
             scores,
             notice,
@@ -384,7 +386,10 @@ fn decode(
                 boundaries,
                 errors,
                 corrections,
-                others: std::mem::take(&mut others),
+                voters: saved::Voters {
+                    models: std::mem::take(&mut others),
+                    baselines: voters.baselines(baselines),
+                },
                 samples,
                 notices: Vec::new(),
             });

@@ -9,11 +9,13 @@
 //!   out, if what is left before it ends as some word ends, and what is left behind it begins as some word begins; what has no known
 //!   word is a new word.
 //!
-//! In: sentences of symbols. Out: of each the ends of its segments, ascending, the last one its length. Nothing is drawn: results depend on
-//! the text and its order alone.
+//! In: sentences of symbols. Out: of each the ends of its segments, ascending, the last one its length, and [what was learned](Learned), which
+//! segments new sentences. Nothing is drawn: results depend on the text and its order alone.
+
+use std::collections::BTreeMap;
 
 use rustc_hash::FxHashMap;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// A way to segment a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -62,55 +64,112 @@ impl Baseline {
         }
     }
 
-    /// The ends of the segments of each sentence.
+    /// The ends of the segments of each sentence, and what was learned of them.
     ///
     /// ```
     /// use grammaton::models::baselines::Baseline;
     ///
     /// // "thedog", "thecat", "the": PUDDLE cuts out what it has met as a sentence.
     /// let sentences = [vec![0, 1, 2], vec![0, 1, 2, 3, 4, 5], vec![0, 1, 2, 6, 7, 8]];
-    /// assert_eq!(Baseline::Puddle.segment(&sentences)[0], [3]);
+    /// let (segmentations, learned) = Baseline::Puddle.segment(&sentences);
+    /// assert_eq!(segmentations[0], [3]);
+    /// // "dogthe" is new.
+    /// assert_eq!(learned.segment(&[3, 4, 5, 0, 1, 2]), [3, 6]);
     /// ```
-    pub fn segment(self, sentences: &[Vec<u32>]) -> Vec<Vec<u32>> {
-        let counts = || Counts::of(sentences);
-        match self {
-            Baseline::Transitions => {
-                let counts = counts();
-                minima(sentences, |x, y| counts.pairs[&(x, y)] / counts.first[&x])
-            }
-            Baseline::MutualInformation => {
-                let Counts { n, first, second, pairs, .. } = counts();
-                // Of the same order as the mutual information: the number of pairs is a factor of all.
-                minima(sentences, |x, y| n * pairs[&(x, y)] / (first[&x] * second[&y]))
-            }
-            Baseline::Dibs => dibs(sentences, &counts()),
+    pub fn segment(self, sentences: &[Vec<u32>]) -> (Vec<Vec<u32>>, Learned) {
+        let learned = match self {
+            Baseline::Transitions => Learned::Transitions(Counts::of(sentences)),
+            Baseline::MutualInformation => Learned::MutualInformation(Counts::of(sentences)),
+            Baseline::Dibs => Learned::Dibs(Counts::of(sentences)),
             Baseline::Puddle => {
                 let mut words = Words::default();
-                sentences.iter().map(|sentence| words.learn(sentence)).collect()
+                let found = sentences.iter().map(|sentence| words.learn(sentence)).collect();
+                return (found, Learned::Puddle(words));
             }
+        };
+        (sentences.iter().map(|sentence| learned.segment(sentence)).collect(), learned)
+    }
+}
+
+/// What a baseline has learned of a text.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub enum Learned {
+    /// [`Baseline::Transitions`].
+    Transitions(Counts),
+    /// [`Baseline::MutualInformation`].
+    MutualInformation(Counts),
+    /// [`Baseline::Dibs`].
+    Dibs(Counts),
+    /// [`Baseline::Puddle`].
+    Puddle(Words),
+}
+
+impl Learned {
+    /// The baseline.
+    pub fn baseline(&self) -> Baseline {
+        match self {
+            Learned::Transitions(_) => Baseline::Transitions,
+            Learned::MutualInformation(_) => Baseline::MutualInformation,
+            Learned::Dibs(_) => Baseline::Dibs,
+            Learned::Puddle(_) => Baseline::Puddle,
+        }
+    }
+
+    /// The ends of the segments of a sentence, which may have symbols and pairs that the text lacks. Nothing is learned from it.
+    pub fn segment(&self, sentence: &[u32]) -> Vec<u32> {
+        match self {
+            Learned::Transitions(counts) => minima(sentence, |x, y| counts.transition(x, y)),
+            Learned::MutualInformation(counts) => minima(sentence, |x, y| counts.association(x, y)),
+            Learned::Dibs(counts) => dibs(sentence, counts),
+            Learned::Puddle(words) => words.read(sentence),
         }
     }
 }
 
 /// Counts of symbols and of pairs of neighbours.
-#[derive(Default)]
-struct Counts {
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Counts {
+    /// Number of sentences.
+    n_sentences: f64,
     /// Number of pairs.
     n: f64,
+    #[serde(serialize_with = "sorted")]
     pairs: FxHashMap<(u32, u32), f64>,
     /// Pairs that begin with a symbol.
+    #[serde(serialize_with = "sorted")]
     first: FxHashMap<u32, f64>,
     /// Pairs that end with a symbol.
+    #[serde(serialize_with = "sorted")]
     second: FxHashMap<u32, f64>,
     /// Sentences that begin with a symbol.
+    #[serde(serialize_with = "sorted")]
     begins: FxHashMap<u32, f64>,
     /// Sentences that end with it.
+    #[serde(serialize_with = "sorted")]
     ends: FxHashMap<u32, f64>,
+}
+
+/// A map in the order of its keys.
+fn sorted<K: Ord + Serialize, V: Serialize, S: Serializer>(
+    map: &FxHashMap<K, V>,
+    out: S,
+) -> Result<S::Ok, S::Error> {
+    map.iter().collect::<BTreeMap<_, _>>().serialize(out)
+}
+
+/// A count, 0 of what was not met.
+fn count<K: Eq + std::hash::Hash>(counts: &FxHashMap<K, f64>, of: &K) -> f64 {
+    counts.get(of).copied().unwrap_or(0.0)
+}
+
+/// A share of a count, 0 of nothing.
+fn share(part: f64, of: f64) -> f64 {
+    if of > 0.0 { part / of } else { 0.0 }
 }
 
 impl Counts {
     fn of(sentences: &[Vec<u32>]) -> Counts {
-        let mut counts = Counts::default();
+        let mut counts = Counts { n_sentences: sentences.len() as f64, ..Counts::default() };
         for sentence in sentences {
             for pair in sentence.windows(2) {
                 counts.n += 1.0;
@@ -127,56 +186,68 @@ impl Counts {
         }
         counts
     }
+
+    /// p(y | x) of neighbours xy.
+    fn transition(&self, x: u32, y: u32) -> f64 {
+        share(count(&self.pairs, &(x, y)), count(&self.first, &x))
+    }
+
+    /// p(xy) / p(x) p(y), of the same order as the mutual information.
+    fn association(&self, x: u32, y: u32) -> f64 {
+        share(self.n * count(&self.pairs, &(x, y)), count(&self.first, &x) * count(&self.second, &y))
+    }
 }
 
 /// Boundaries where `value` of two neighbours is lower than at both neighbouring positions.
-fn minima(sentences: &[Vec<u32>], value: impl Fn(u32, u32) -> f64) -> Vec<Vec<u32>> {
-    let of_sentence = |sentence: &Vec<u32>| {
-        let values: Vec<f64> = sentence.windows(2).map(|pair| value(pair[0], pair[1])).collect();
-        let is_minimum = |at: &usize| values[at - 1] > values[*at] && values[*at] < values[at + 1];
-        let inner = (1..values.len().saturating_sub(1)).filter(is_minimum).map(|at| at as u32 + 1);
-        inner.chain([sentence.len() as u32]).collect()
-    };
-    sentences.iter().map(of_sentence).collect()
+fn minima(sentence: &[u32], value: impl Fn(u32, u32) -> f64) -> Vec<u32> {
+    let values: Vec<f64> = sentence.windows(2).map(|pair| value(pair[0], pair[1])).collect();
+    let is_minimum = |at: &usize| values[at - 1] > values[*at] && values[*at] < values[at + 1];
+    let inner = (1..values.len().saturating_sub(1)).filter(is_minimum).map(|at| at as u32 + 1);
+    inner.chain([sentence.len() as u32]).collect()
 }
 
-fn dibs(sentences: &[Vec<u32>], counts: &Counts) -> Vec<Vec<u32>> {
-    let Counts { n, pairs, begins, ends, .. } = counts;
-    let n_sentences = sentences.len() as f64;
+fn dibs(sentence: &[u32], counts: &Counts) -> Vec<u32> {
+    let Counts { n_sentences, n, pairs, begins, ends, .. } = counts;
     let is_boundary = |x: u32, y: u32| {
-        let share = |of: &FxHashMap<u32, f64>, symbol| of.get(&symbol).copied().unwrap_or(0.0) / n_sentences;
-        share(ends, x) * BOUNDARY * share(begins, y) > 0.5 * pairs[&(x, y)] / n
+        let of_sentences = |counts, symbol| share(count(counts, &symbol), *n_sentences);
+        of_sentences(ends, x) * BOUNDARY * of_sentences(begins, y) > 0.5 * share(count(pairs, &(x, y)), *n)
     };
-    let of_sentence = |sentence: &Vec<u32>| {
-        let positions = 1..sentence.len();
-        let inner = positions.filter(|&at| is_boundary(sentence[at - 1], sentence[at])).map(|at| at as u32);
-        inner.chain([sentence.len() as u32]).collect()
-    };
-    sentences.iter().map(of_sentence).collect()
+    let positions = 1..sentence.len();
+    let inner = positions.filter(|&at| is_boundary(sentence[at - 1], sentence[at])).map(|at| at as u32);
+    inner.chain([sentence.len() as u32]).collect()
 }
 
 /// The lexicon of PUDDLE.
-#[derive(Default)]
-struct Words {
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Words {
     /// Uses of each word.
+    #[serde(serialize_with = "sorted")]
     uses: FxHashMap<Vec<u32>, u32>,
     /// Symbols of the longest one.
-    longest: usize,
+    longest: u32,
     /// The first symbols of words, and the last ones.
+    #[serde(serialize_with = "sorted")]
     begins: FxHashMap<Vec<u32>, u32>,
+    #[serde(serialize_with = "sorted")]
     ends: FxHashMap<Vec<u32>, u32>,
 }
 
 impl Words {
     /// Segments a sentence, and adds its segments.
     fn learn(&mut self, sentence: &[u32]) -> Vec<u32> {
-        let mut ends = Vec::new();
-        self.segment(sentence, 0..sentence.len(), &mut ends);
+        let ends = self.read(sentence);
         let mut start = 0;
         for &end in &ends {
-            self.add(&sentence[start..end]);
+            self.add(&sentence[start as usize..end as usize]);
             start = end;
         }
+        ends
+    }
+
+    /// Segments a sentence.
+    fn read(&self, sentence: &[u32]) -> Vec<u32> {
+        let mut ends = Vec::new();
+        self.segment(sentence, 0..sentence.len(), &mut ends);
         ends.into_iter().map(|end| end as u32).collect()
     }
 
@@ -203,7 +274,7 @@ impl Words {
             if !before.is_empty() && !self.ends.contains_key(last(before)) {
                 continue;
             }
-            for end in start + 1..=part.end.min(start + self.longest) {
+            for end in start + 1..=part.end.min(start.saturating_add(self.longest as usize)) {
                 let behind = &sentence[end..part.end];
                 let rank = self.uses.get(&sentence[start..end]).map(|&uses| (uses, end - start));
                 if let Some(rank) = rank
@@ -219,7 +290,7 @@ impl Words {
 
     fn add(&mut self, word: &[u32]) {
         *self.uses.entry(word.to_vec()).or_default() += 1;
-        self.longest = self.longest.max(word.len());
+        self.longest = self.longest.max(word.len() as u32);
         *self.begins.entry(first(word).to_vec()).or_default() += 1;
         *self.ends.entry(last(word).to_vec()).or_default() += 1;
     }
@@ -243,7 +314,7 @@ mod tests {
     fn segmented(baseline: Baseline, lines: &[&str]) -> Vec<String> {
         let sentences: Vec<Vec<u32>> =
             lines.iter().map(|line| line.bytes().map(u32::from).collect()).collect();
-        let ends = baseline.segment(&sentences);
+        let (ends, _) = baseline.segment(&sentences);
         let text = |(line, ends): (&&str, Vec<u32>)| {
             let mut start = 0;
             let mut words = Vec::new();
@@ -287,13 +358,20 @@ mod tests {
     }
 
     proptest! {
-        /// Law: of every sentence, whatever it is, the segments are not empty and are all of it.
+        /// Law: of every sentence, known or new, the segments are not empty and are all of it. What was learned is what is read from a file.
         #[test]
-        fn segments_are_all_of_a_sentence(sentences in prop::collection::vec(prop::collection::vec(0..4u32, 1..12), 0..12)) {
+        fn segments_are_all_of_a_sentence(
+            sentences in prop::collection::vec(prop::collection::vec(0..4u32, 1..12), 0..12),
+            new in prop::collection::vec(prop::collection::vec(0..6u32, 1..12), 0..4),
+        ) {
             for baseline in Baseline::ALL {
-                let ends = baseline.segment(&sentences);
-                prop_assert_eq!(ends.len(), sentences.len());
-                for (ends, sentence) in ends.iter().zip(&sentences) {
+                let (mut ends, learned) = baseline.segment(&sentences);
+                prop_assert_eq!((ends.len(), learned.baseline()), (sentences.len(), baseline));
+                ends.extend(new.iter().map(|sentence| learned.segment(sentence)));
+                let bytes = bincode::serde::encode_to_vec(&learned, bincode::config::legacy()).unwrap();
+                let (read, _): (Learned, usize) = bincode::serde::decode_from_slice(&bytes, bincode::config::legacy()).unwrap();
+                prop_assert_eq!(&read, &learned);
+                for (ends, sentence) in ends.iter().zip(sentences.iter().chain(&new)) {
                     prop_assert!(ends.windows(2).all(|pair| pair[0] < pair[1]) && ends[0] > 0, "{:?}", baseline);
                     prop_assert_eq!(ends.last(), Some(&(sentence.len() as u32)));
                 }

@@ -47,32 +47,40 @@ impl Segments {
         Segments { n_symbols, spans }
     }
 
+    /// Those of a segmentation that is certain. `ends`: ascending, the last one the sentence's length.
+    pub fn certain(ends: &[u32]) -> Segments {
+        let starts = [0].iter().chain(ends);
+        let spans = starts.zip(ends).map(|(&start, &end)| (start, end, 1.0)).collect();
+        Segments::new(ends.last().copied().unwrap_or_default(), spans)
+    }
+
     /// The mean of several models' of the same sentence.
     pub fn mean(of: &[Segments]) -> Segments {
         let mut sum = Segments::default();
-        of.iter().for_each(|segments| sum.add(segments));
-        sum.over(of.len())
+        of.iter().for_each(|segments| sum.add(segments, 1.0));
+        sum.over(of.len() as f64)
     }
 
-    /// Adds another model's.
-    pub fn add(&mut self, other: &Segments) {
+    /// Adds another model's, times its weight.
+    pub fn add(&mut self, other: &Segments, weight: f64) {
         self.n_symbols = other.n_symbols;
         let mut spans = Vec::with_capacity(self.spans.len() + other.spans.len());
-        let mut others = other.spans.iter().peekable();
+        let weighted = |&(from, to, probability): &Span| (from, to, weight * probability);
+        let mut others = other.spans.iter().map(weighted).peekable();
         for &(start, end, sum) in &self.spans {
-            while let Some(&before) = others.next_if(|&&(from, to, _)| (from, to) < (start, end)) {
+            while let Some(before) = others.next_if(|&(from, to, _)| (from, to) < (start, end)) {
                 spans.push(before);
             }
-            let same = others.next_if(|&&(from, to, _)| (from, to) == (start, end));
-            spans.push((start, end, sum + same.map_or(0.0, |&(.., probability)| probability)));
+            let same = others.next_if(|&(from, to, _)| (from, to) == (start, end));
+            spans.push((start, end, sum + same.map_or(0.0, |(.., probability)| probability)));
         }
         spans.extend(others);
         self.spans = spans;
     }
 
-    /// The mean of `n` models, of which these are the sums.
-    pub fn over(mut self, n: usize) -> Segments {
-        self.spans.iter_mut().for_each(|(.., sum)| *sum /= n as f64);
+    /// The mean of models with so much weight in all, of which these are the sums.
+    pub fn over(mut self, weight: f64) -> Segments {
+        self.spans.iter_mut().for_each(|(.., sum)| *sum /= weight);
         self
     }
 

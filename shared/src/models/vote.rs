@@ -15,7 +15,7 @@
 
 use std::collections::BTreeMap;
 
-use super::baselines::Baseline;
+use super::baselines::{Baseline, Learned};
 use crate::data::eval::segmentation::score;
 
 /// The weights of votes for the segments of a sentence, by end and start.
@@ -25,24 +25,28 @@ type Votes = BTreeMap<(u32, u32), f64>;
 ///
 /// Each model has weight one; a baseline has the weight of all models, times the square of its agreement with what they vote for (F1 of
 /// segments): one that segments otherwise hardly counts.
+///
+/// With them what each baseline has learned and its weight beside all models, for new sentences.
 pub fn vote_with(
     baselines: &[Baseline],
     sentences: &[Vec<u32>],
     mut segmentations: Vec<Vec<Vec<u32>>>,
-) -> Vec<Vec<u32>> {
+) -> (Vec<Vec<u32>>, Vec<(Learned, f64)>) {
     let n_models = segmentations.first().map_or(0, Vec::len);
     let mut weights = vec![1.0; n_models];
     let of_models = vote(&segmentations, &weights);
     if baselines.is_empty() {
-        return of_models;
+        return (of_models, Vec::new());
     }
+    let mut learned = Vec::new();
     for baseline in baselines {
-        let found = baseline.segment(sentences);
+        let (found, of_text) = baseline.segment(sentences);
         let agreement = score(sentences, &of_models, &found).token.f1.unwrap_or(0.0);
         weights.push(n_models as f64 * agreement * agreement);
+        learned.push((of_text, agreement * agreement));
         segmentations.iter_mut().zip(found).for_each(|(by_voter, ends)| by_voter.push(ends));
     }
-    vote(&segmentations, &weights)
+    (vote(&segmentations, &weights), learned)
 }
 
 /// End and start of each segment.
@@ -186,9 +190,9 @@ mod tests {
             vec![vec![vec![2]; whole.len()], vec![vec![2]; whole.len()], whole.iter().map(cut).collect()]
         };
         let with = |baselines: &[Baseline], whole: &[bool]| {
-            vote_with(baselines, &sentences, of_models(whole))[2].clone()
+            vote_with(baselines, &sentences, of_models(whole)).0[2].clone()
         };
-        assert_eq!(Baseline::Puddle.segment(&sentences)[2], [2, 4]);
+        assert_eq!(Baseline::Puddle.segment(&sentences).0[2], [2, 4]);
         assert_eq!(
             (with(&[], &[true, true, false]), with(&[Baseline::Puddle], &[true, true, false])),
             (vec![4], vec![2, 4])

@@ -3,15 +3,15 @@
 //! In: a model file and the sentences of a corpus. Out: of each sentence its segments and log-probability, perhaps its tree, and the probabilities of its boundaries. A
 //! sentence is read by itself, so that a text can be read part by part, and an answer does not depend on the number of threads.
 //!
-//! The vote: the mean of the models' exact probabilities of segments, and the segmentation with the highest sum of these means. A model without an analysis of a
-//! sentence has no vote in it.
+//! The vote: the mean of the models' exact probabilities of segments, and the segmentation with the highest sum of these means, to which each baseline adds its
+//! weight where it has a segment. A model without an analysis of a sentence has no vote in it.
 
 use std::ops::Range;
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::{Corrections, CrfBasis, Model};
+use super::{Baselines, Corrections, Model, Voters};
 use crate::data::Sentence;
 use crate::data::corpus::{Corpus, UnknownSymbol};
 use crate::decoding::{CHUNK, Decoding};
@@ -39,7 +39,7 @@ impl Criterion {
     pub fn of(model: &Model) -> Criterion {
         if model.corrections.is_some() {
             Criterion::Crf
-        } else if model.others.is_empty() {
+        } else if model.voters == Voters::default() {
             Criterion::First(Decoder::Viterbi)
         } else {
             Criterion::Vote
@@ -109,6 +109,8 @@ pub struct ModelReader {
     models: Vec<Decoding>,
     criterion: Criterion,
     asked: Asked,
+    /// Of a vote.
+    baselines: Baselines,
     corrections: Option<Corrections>,
 }
 
@@ -124,15 +126,16 @@ impl ModelReader {
                 vec![Decoding::of(first.clone(), vec![decoder], trees, spans, closed)]
             }
             (Criterion::Crf, None) => return None,
-            (Criterion::Crf, Some(Corrections { basis: CrfBasis::Segmentation, .. })) => {
-                vec![Decoding::of(first.clone(), vec![Decoder::Mbr], false, false, closed)]
-            }
             (Criterion::Crf | Criterion::Vote, _) => {
-                let all = [first].into_iter().chain(&saved.others);
+                let all = [first].into_iter().chain(&saved.voters.models);
                 all.map(|model| Decoding::of(model.clone(), Vec::new(), false, true, closed)).collect()
             }
         };
-        Some(ModelReader { models, criterion, asked, corrections })
+        let baselines = match criterion {
+            Criterion::Vote => saved.voters.baselines.clone(),
+            Criterion::First(_) | Criterion::Crf => Baselines::default(),
+        };
+        Some(ModelReader { models, criterion, asked, baselines, corrections })
     }
 
     /// Reads neighbouring sentences of a corpus, on the threads of the caller's pool.
@@ -144,10 +147,13 @@ impl ModelReader {
         corpus: &Corpus,
         sentences: Range<usize>,
     ) -> Result<Vec<Result<Reading, Unread>>, ComputeError> {
-        let numbers = self.corrections.as_ref().map(|corrections| numbers(corrections, corpus));
+        let symbols = match &self.corrections {
+            Some(corrections) => &corrections.symbols,
+            None => &self.baselines.symbols,
+        };
+        let numbers = numbers(symbols, corpus);
         let starts: Vec<usize> = sentences.clone().step_by(CHUNK).collect();
-        let chunk =
-            |start: &usize| self.chunk(corpus, *start..sentences.end.min(start + CHUNK), numbers.as_deref());
+        let chunk = |start: &usize| self.chunk(corpus, *start..sentences.end.min(start + CHUNK), &numbers);
         let chunks: Vec<_> = starts.par_iter().map(chunk).collect::<Result<_, _>>()?;
         Ok(chunks.into_iter().flatten().collect())
     }
@@ -156,7 +162,7 @@ impl ModelReader {
         &self,
         corpus: &Corpus,
         sentences: Range<usize>,
-        numbers: Option<&[u32]>,
+        numbers: &[u32],
     ) -> Result<Vec<Result<Reading, Unread>>, ComputeError> {
         let mut unknown: Vec<Option<UnknownSymbol>> = Vec::new();
         let (mut by_model, mut items) = (Vec::with_capacity(self.models.len()), Vec::new());
@@ -184,14 +190,14 @@ impl ModelReader {
         let mut next = |((at, symbol), is_known): ((usize, Option<UnknownSymbol>), bool)| {
             let found: Vec<Decoded> =
                 by_model.iter_mut().filter_map(|found| found.next().flatten()).collect();
-            let symbols = &corpus.sentences[at];
+            let symbols: Vec<u32> =
+                corpus.sentences[at].iter().map(|&symbol| numbers[symbol as usize]).collect();
             if found.is_empty() {
                 let unknown = symbol.filter(|_| !is_known).map(Unread::UnknownSymbol);
                 return Err(unknown.unwrap_or(Unread::NoAnalysis));
             }
-            let mut reading = self.reading(found, symbols.len() as u32);
-            if let (Some(Corrections { crf, .. }), Some(numbers)) = (&self.corrections, numbers) {
-                let symbols: Vec<u32> = symbols.iter().map(|&symbol| numbers[symbol as usize]).collect();
+            let mut reading = self.reading(found, &symbols);
+            if let Some(Corrections { crf, .. }) = &self.corrections {
                 let shares = match reading.probabilities.take() {
                     Some(probabilities) => probabilities.boundaries,
                     None => Evidence::shares_of(&reading.ends),
@@ -256,23 +262,17 @@ impl ModelReader {
         Ok(())
     }
 
-    /// What the models say of a sentence of so many symbols, of which they have analyses.
-    fn reading(&self, found: Vec<Decoded>, n_symbols: u32) -> Reading {
+    /// What the models say of a sentence, of which they have analyses. `symbols`: numbers of those that baselines know.
+    fn reading(&self, found: Vec<Decoded>, symbols: &[u32]) -> Reading {
+        let n_symbols = symbols.len() as u32;
         let logs: Vec<f64> = found.iter().map(|decoded| decoded.log_z).collect();
         let log_probability = mixture(&logs, self.models.len());
         let mut found = found.into_iter();
-        let is_first = match (self.criterion, &self.corrections) {
-            (Criterion::First(_), _) => true,
-            (_, corrections) => {
-                corrections.as_ref().is_some_and(|corrections| corrections.basis == CrfBasis::Segmentation)
-            }
-        };
-        if is_first {
+        if let Criterion::First(_) = self.criterion {
             let Decoded { segmentations, trees, spans, .. } = found.next().expect("the caller has looked");
             let ends = segmentations.into_iter().next().unwrap_or_else(|| vec![n_symbols]);
-            let is_asked = self.asked.probabilities && self.corrections.is_none();
             let segments = Segments::new(n_symbols, spans);
-            let probabilities = is_asked.then(|| segments.probabilities(&ends));
+            let probabilities = self.asked.probabilities.then(|| segments.probabilities(&ends));
             let n_best = match self.criterion {
                 Criterion::First(Decoder::Mbr) => self.ranked(&segments),
                 _ => Vec::new(),
@@ -282,10 +282,16 @@ impl ModelReader {
         }
         let all: Vec<Segments> = found.map(|decoded| Segments::new(n_symbols, decoded.spans)).collect();
         let mean = Segments::mean(&all);
-        let ends = mean.best();
+        let (mut voted, mut weight) = (mean.clone(), 1.0);
+        for (baseline, of_baseline) in &self.baselines.learned {
+            voted.add(&Segments::certain(&baseline.segment(symbols)), *of_baseline);
+            weight += of_baseline;
+        }
+        let voted = voted.over(weight);
+        let ends = voted.best();
         let is_asked = self.asked.probabilities || self.corrections.is_some();
         let probabilities = is_asked.then(|| mean.probabilities(&ends));
-        let n_best = if self.criterion == Criterion::Vote { self.ranked(&mean) } else { Vec::new() };
+        let n_best = if self.criterion == Criterion::Vote { self.ranked(&voted) } else { Vec::new() };
         Reading { ends, tree: None, log_probability, probabilities, n_best, found: None }
     }
 
@@ -308,8 +314,8 @@ fn mixture(logs: &[f64], n: usize) -> f64 {
     }
 }
 
-/// The number of each symbol of a corpus among those of the field; one beyond them of a symbol that it does not know.
-fn numbers(Corrections { symbols, .. }: &Corrections, corpus: &Corpus) -> Vec<u32> {
+/// The number of each symbol of a corpus among `symbols`; one beyond them of a symbol that is not there.
+fn numbers(symbols: &[String], corpus: &Corpus) -> Vec<u32> {
     let known: FxHashMap<&str, u32> = symbols.iter().map(String::as_str).zip(0..).collect();
     let number = |name: &String| known.get(name.as_str()).copied().unwrap_or(symbols.len() as u32);
     corpus.symbols.iter().map(number).collect()

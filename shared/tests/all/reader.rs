@@ -1,10 +1,12 @@
 //! New text as a model file reads it: by its first model, and by the vote of all.
 
 use grammaton::models::Trained;
+use grammaton::models::baselines::Baseline;
 use grammaton::models::decode::Decoder;
 use grammaton::models::decode::n_best::Distinct;
 use grammaton::models::segments::{Probabilities, Segments};
 use grammaton::saved::reader::{Asked, Criterion, ModelReader, Reading, Unread};
+use grammaton::saved::{Baselines, Voters};
 use grammaton::{Corpus, Fit, Grammar, Method, Model};
 
 use crate::support::{assert_all_close, assert_close};
@@ -20,7 +22,7 @@ fn trained(letters: &str, text: &str) -> Model {
 /// A file of several models.
 fn file(models: &[Model]) -> Model {
     let others = models[1..].iter().map(|model| model.model.of_grammar().unwrap().clone()).collect();
-    Model { others, ..models[0].clone() }
+    Model { voters: Voters { models: others, ..Voters::default() }, ..models[0].clone() }
 }
 
 /// Three models, of which the last one lacks a letter.
@@ -77,6 +79,35 @@ fn votes_are_means_of_the_models_and_a_model_without_an_analysis_has_none() {
         n_new += usize::from(found.iter().any(|it| it.ends != vote.ends));
     }
     assert!(n_new > 0, "some model is outvoted");
+}
+
+/// Law: a baseline without weight changes nothing, and with more than all models its segmentation wins; probabilities are the models'. New symbols are none of
+/// those that it knows.
+#[test]
+fn baselines_vote_by_weight() {
+    let all = models();
+    let symbols = ["c", "b", "a"].map(str::to_owned).to_vec();
+    // The words "ca" and "b".
+    let (_, learned) = Baseline::Puddle.segment(&[vec![0, 2], vec![0, 2], vec![1], vec![0, 2, 1]]);
+    let text = TEXT.to_owned() + "c a c a b\n";
+    let with = |weight| {
+        let mut saved = file(&all);
+        saved.voters.baselines =
+            Baselines { symbols: symbols.clone(), learned: vec![(learned.clone(), weight)] };
+        read(&saved, Criterion::Vote, &text, false)
+    };
+    let without = read(&file(&all), Criterion::Vote, &text, false);
+    assert_eq!(with(0.0), without);
+    let strong = with(1e6);
+    let ends = |readings: &[Result<Reading, Unread>], at: usize| readings[at].as_ref().unwrap().ends.clone();
+    // "ca", "ca", "b".
+    assert_eq!(ends(&strong, 6), [2, 4, 5]);
+    for (strong, without) in strong.iter().zip(&without) {
+        let [strong, without] = [strong, without].map(|reading| reading.as_ref().unwrap());
+        let boundaries = |reading: &Reading| reading.probabilities.as_ref().unwrap().boundaries.clone();
+        assert_eq!(boundaries(strong), boundaries(without));
+        assert_eq!(strong.log_probability, without.log_probability);
+    }
 }
 
 /// Law: the first of the n best is what is read without them, no two are equal, and probabilities are means over the models that have an analysis, which sum to one.
@@ -174,7 +205,7 @@ fn files_keep_all_models_and_the_default_reads_by_all() {
     assert_eq!(Some(first), one.model.of_grammar());
     // One that does not hold together is refused.
     let mut broken = all;
-    broken.others[1].segments.push(grammaton::grammar::SymbolId(99));
+    broken.voters.models[1].segments.push(grammaton::grammar::SymbolId(99));
     let refusal = Model::from_bytes(&broken.to_bytes(), "model.bin".as_ref()).unwrap_err().to_string();
     assert!(refusal.contains("segments are not nonterminals"), "{refusal}");
 }

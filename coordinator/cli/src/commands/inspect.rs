@@ -90,6 +90,10 @@ fn print(inspection: &Inspection<'_>, out: &mut Stdout) -> Result<()> {
             inspection.models
         ))?;
     }
+    if !inspection.baselines.is_empty() {
+        let names: Vec<&str> = inspection.baselines.iter().map(|baseline| baseline.about()).collect();
+        out.line(&format!("with them vote: {}", names.join(", ")))?;
+    }
     out.line(&format!("parameters_sha256: {}", inspection.parameters_sha256))?;
     for stick in &inspection.sticks {
         out.line("")?;

@@ -87,7 +87,7 @@ pub enum DecoderName {
     MaxRule,
     /// The tree with the highest expected number of correct heads, for a dependency model
     MbrArcs,
-    /// The segmentation with the highest expected number of correct segments, in the mean of the models of all chains
+    /// The segmentation with the highest expected number of correct segments, in the mean of the models of all chains and of the baselines that vote with them
     Vote,
     /// The segmentation by vote as annotated lines correct it
     Crf,

@@ -17,7 +17,7 @@ use grammaton::models::decode::{Decode, Decoded, Decoder};
 use grammaton::models::segments::Segments;
 use grammaton::models::tally::Tally;
 use grammaton::models::vote::vote_with;
-use grammaton::saved::{Corrections, CrfBasis};
+use grammaton::saved::{Baselines, Corrections};
 
 use super::annotations::Sentences;
 use super::found::Found;
@@ -78,15 +78,15 @@ impl Ballots {
                         f64::NEG_INFINITY => vec![(0, n_symbols, 1.0)],
                         _ => decoded.spans.clone(),
                     };
-                    sums[at].add(&Segments::new(n_symbols, spans));
+                    sums[at].add(&Segments::new(n_symbols, spans), 1.0);
                 }
             }
             Ok(())
         })
     }
 
-    /// The segmentation that the models and the job's baselines vote for.
-    fn winners(&self, job: &Job, input: &Input) -> Result<Vec<Vec<u32>>> {
+    /// The segmentation that the models and the job's baselines vote for, and what the baselines have learned.
+    fn winners(&self, job: &Job, input: &Input) -> Result<(Vec<Vec<u32>>, Baselines)> {
         let mut sentences = Vec::new();
         if !job.model.baselines.is_empty() {
             input.text.blocks(|_, _, block| {
@@ -94,13 +94,15 @@ impl Ballots {
                 Ok(())
             })?;
         }
-        Ok(vote_with(&job.model.baselines, &sentences, self.segmentations.clone()))
+        let (winners, learned) = vote_with(&job.model.baselines, &sentences, self.segmentations.clone());
+        let symbols = if learned.is_empty() { Vec::new() } else { input.text.symbols.clone() };
+        Ok((winners, Baselines { symbols, learned }))
     }
 
     /// What the models that read new text find in a sentence: shares of its boundaries, and the ends of the segments that they vote for.
     fn of_new_text(&self, sentence: usize) -> (Vec<f64>, Vec<u32>) {
         let (sums, n_models) = &self.of_models;
-        let mean = sums[sentence].clone().over(*n_models);
+        let mean = sums[sentence].clone().over(*n_models as f64);
         (mean.boundaries(), mean.best())
     }
 
@@ -125,6 +127,8 @@ pub struct Readings {
     pub errors: Option<Errors>,
     /// What was learned from annotated sentences, for new ones; `None` without such.
     pub corrections: Option<Corrections>,
+    /// What baselines that vote have learned, for new sentences.
+    pub baselines: Baselines,
     /// Sentences to show.
     pub samples: Vec<Sample>,
     /// Against gold; empty without.
@@ -151,7 +155,7 @@ impl Readings {
         let trees: Option<Vec<&str>> = point.tallies.iter().map(Tally::tree).collect();
         let of_samples = trees.filter(|trees| !trees.is_empty());
         let annotated = input.annotated.as_ref().filter(|_| !input.segments.is_empty());
-        let mut votes = None;
+        let (mut votes, mut baselines) = (None, Baselines::default());
         if of_samples.is_some() || annotated.is_some() {
             for (chain, other) in point.chains.iter().enumerate() {
                 let is_written = written.as_ref().is_some_and(|written| written.contains(&chain));
@@ -160,7 +164,8 @@ impl Readings {
             let is_learned_from = annotated.is_some() && (kept || of_samples.is_none());
             ballots.add(input, plan, fleet, model, is_learned_from)?;
             ballots.add_samples(point);
-            votes = Some(ballots.winners(job, input)?);
+            let (winners, of_baselines) = ballots.winners(job, input)?;
+            (votes, baselines) = (Some(winners), of_baselines);
         }
         let posterior = of_samples.is_some().then_some(&ballots.posterior);
         let threshold = posterior.zip(Some(job.output.threshold).filter(|&threshold| threshold > 0.0));
@@ -190,7 +195,7 @@ impl Readings {
                     Some(_) => Sentences::of(text, |place| ballots.of_new_text(place))?.field(annotated),
                     None => learned.crf.clone(),
                 };
-                Some(Corrections { symbols: text.symbols.clone(), crf, basis: CrfBasis::Vote })
+                Some(Corrections { symbols: text.symbols.clone(), crf })
             }
             _ => None,
         };
@@ -358,6 +363,7 @@ impl Readings {
             certainty,
             errors,
             corrections,
+            baselines,
             samples,
             scores,
             notice,

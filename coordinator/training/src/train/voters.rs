@@ -1,8 +1,10 @@
-//! The models that a model file keeps beside the first one, to vote on new text: those of all chains that vote on the text of the job, bounded in number and bytes.
+//! What a model file keeps beside the first model, to vote on new text: the models of all chains that vote on the text of the job, bounded in number and bytes, and what its
+//! baselines have learned; nothing if the job keeps one model.
 //!
 //! In: the finished points of a job, and the one that is kept. Out: which chains of which points.
 
 use grammaton::models::{Model, Trained};
+use grammaton::saved::Baselines;
 
 use super::rounds::FinishedPoint;
 use crate::job::{Job, KeptModels};
@@ -18,6 +20,8 @@ pub struct Voters {
     places: Vec<(usize, usize)>,
     /// Number of models that vote on the text of the job.
     n_voting: usize,
+    /// Whether there is one model alone.
+    is_one: bool,
 }
 
 impl Voters {
@@ -28,14 +32,14 @@ impl Voters {
         let of_voter = |at: usize| (0..points[at].models().count()).map(move |chain| (at, chain));
         let all: Vec<(usize, usize)> = of_kept.chain(voters.flat_map(of_voter)).collect();
         if job.output.models == KeptModels::One {
-            return Voters { places: Vec::new(), n_voting: 1 };
+            return Voters { places: Vec::new(), n_voting: 1, is_one: true };
         }
         let size = |&(at, chain): &(usize, usize)| {
             let model = points[at].models().nth(chain).expect("the chain has a model");
             job.corpus.saved(Trained::Grammar(model.clone())).to_bytes().len()
         };
         let places = within(&spread(&all, MOST - 1), size, BYTES);
-        Voters { places, n_voting: all.len() + 1 }
+        Voters { places, n_voting: all.len() + 1, is_one: false }
     }
 
     /// The numbers of those that are chains of a point.
@@ -46,6 +50,11 @@ impl Voters {
     /// The models.
     pub fn models(&self, points: &[FinishedPoint]) -> Vec<Model> {
         self.places.iter().filter_map(|&(at, chain)| points[at].models().nth(chain).cloned()).collect()
+    }
+
+    /// What baselines have learned, if they vote.
+    pub fn baselines(&self, learned: Baselines) -> Baselines {
+        if self.is_one { Baselines::default() } else { learned }
     }
 
     /// A notice if fewer models are kept than vote on the text of the job.
