@@ -82,6 +82,15 @@ pub struct Voters {
     pub models: Vec<GrammarModel>,
     /// Segmentations without a model.
     pub baselines: Baselines,
+    /// The price of a segment: half of the expected F1 of the vote on the text of the job.
+    pub price: f64,
+}
+
+impl Voters {
+    /// Whether the first model is alone.
+    pub fn is_empty(&self) -> bool {
+        self.models.is_empty() && self.baselines.learned.is_empty()
+    }
 }
 
 /// What baselines have learned of the text of the job.
@@ -348,15 +357,17 @@ impl Model {
     fn open(bytes: &[u8]) -> Result<Model, Defect> {
         let (_, body) = SEAL.open(bytes)?;
         let saved = sealed::decode::<Body<'_>>(body)?.read()?;
-        let Voters { models, baselines } = &saved.voters;
+        let Voters { models, baselines, price } = &saved.voters;
         saved.model.check().map_err(Defect::corrupt)?;
         models.iter().try_for_each(GrammarModel::check).map_err(Defect::corrupt)?;
-        let is_alone = models.is_empty() && baselines.learned.is_empty();
-        if !is_alone && saved.model.of_grammar().is_none() {
+        if !saved.voters.is_empty() && saved.model.of_grammar().is_none() {
             return Err(Defect::corrupt("there are votes beside a model of a treebank"));
         }
         if !baselines.learned.iter().all(|(_, weight)| weight.is_finite() && *weight >= 0.0) {
             return Err(Defect::corrupt("a baseline has no weight"));
+        }
+        if !(0.0..=0.5).contains(price) {
+            return Err(Defect::corrupt("a segment has no price"));
         }
         if !saved.corrections.iter().all(|corrections| corrections.crf.is_finite()) {
             return Err(Defect::corrupt("a weight is not finite"));
@@ -378,6 +389,7 @@ struct Body<'a> {
     corrections: Cow<'a, Option<Corrections>>,
     others: Vec<Other<'a>>,
     baselines: Cow<'a, Baselines>,
+    price: f64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -425,7 +437,7 @@ impl<'a> From<&'a Model> for Body<'a> {
     ) -> Body<'a> {
         let (cleaning, corrections) = (Cow::Borrowed(cleaning), Cow::Borrowed(corrections));
         let others = voters.models.iter().map(Other::from).collect();
-        let baselines = Cow::Borrowed(&voters.baselines);
+        let (baselines, price) = (Cow::Borrowed(&voters.baselines), voters.price);
         let GrammarModel { grammar, lexicon, params, segments } = match model {
             Trained::Grammar(model) => model,
             Trained::Treebank(model) => {
@@ -440,13 +452,26 @@ impl<'a> From<&'a Model> for Body<'a> {
                     corrections,
                     others,
                     baselines,
+                    price,
                 };
             }
         };
         let params = BodyParams::from(params);
         let (grammar, lexicon) = (Cow::Borrowed(grammar), Cow::Borrowed(lexicon));
         let segments = Cow::Borrowed(&segments[..]);
-        Body { cleaning, unit, format, grammar, lexicon, params, segments, corrections, others, baselines }
+        Body {
+            cleaning,
+            unit,
+            format,
+            grammar,
+            lexicon,
+            params,
+            segments,
+            corrections,
+            others,
+            baselines,
+            price,
+        }
     }
 }
 
@@ -463,10 +488,11 @@ impl Body<'_> {
             corrections,
             others,
             baselines,
+            price,
         } = self;
         let (cleaning, corrections) = (cleaning.into_owned(), corrections.into_owned());
         let models = others.into_iter().map(Other::read).collect::<Result<_, _>>()?;
-        let voters = Voters { models, baselines: baselines.into_owned() };
+        let voters = Voters { models, baselines: baselines.into_owned(), price };
         let model = match params {
             BodyParams::Latent(model) => {
                 let is_bare = lexicon.sticks.is_empty() && segments.is_empty();

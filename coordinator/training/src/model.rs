@@ -158,7 +158,7 @@ pub(crate) mod tests {
         let corrections = Some(Corrections { symbols: symbols.clone(), crf });
         let learned = Baseline::ALL.map(|baseline| baseline.segment(&[vec![0, 1], vec![0, 1, 1, 0, 1]]).1);
         let baselines = Baselines { symbols, learned: learned.map(|learned| (learned, 0.25)).to_vec() };
-        let voters = Voters { models: vec![other.of_grammar().clone()], baselines };
+        let voters = Voters { models: vec![other.of_grammar().clone()], baselines, price: 0.375 };
         SavedModel { voters, corrections, ..small() }
     }
 
@@ -183,6 +183,9 @@ pub(crate) mod tests {
         let mut weightless = voting();
         weightless.voters.baselines.learned[1].1 = f64::NAN;
         assert!(refusal(&weightless.to_bytes()).contains("a baseline has no weight"));
+        let mut dear = voting();
+        dear.voters.price = 0.75;
+        assert!(refusal(&dear.to_bytes()).contains("a segment has no price"));
         let model = Trained::Treebank(of_treebank());
         let saved = SavedModel { model, corrections: None, ..voting() };
         assert!(refusal(&saved.to_bytes()).contains("there are votes beside a model of a treebank"));
@@ -194,8 +197,8 @@ pub(crate) mod tests {
         let written = |grammar: Grammar| {
             let fields = (Unit::Token, Format::Tokens, grammar, Lexicon::default(), 2u32, &latent, [0u64; 1]);
             let no_corrections = 0u8;
-            let (no_others, no_baselines) = (0u64, (0u64, 0u64));
-            let fields = (Cleaning::default(), fields, no_corrections, no_others, no_baselines);
+            let (no_others, no_baselines, price) = (0u64, (0u64, 0u64), 0.0);
+            let fields = (Cleaning::default(), fields, no_corrections, no_others, no_baselines, price);
             SEAL.close(&bincode::serde::encode_to_vec(fields, bincode::config::legacy()).unwrap())
         };
         let model = Trained::Treebank(latent.clone());

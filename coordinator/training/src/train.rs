@@ -330,7 +330,7 @@ fn decode(
             certainty,
             errors,
             corrections,
-            baselines,
+            voters: of_text,
             samples,
             scores,
             notice,
@@ -388,7 +388,7 @@ fn decode(
                 corrections,
                 voters: saved::Voters {
                     models: std::mem::take(&mut others),
-                    baselines: voters.baselines(baselines),
+                    ..voters.beside_models(of_text)
                 },
                 samples,
                 notices: Vec::new(),

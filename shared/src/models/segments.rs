@@ -127,14 +127,33 @@ impl Segments {
         Probabilities { boundaries: self.boundaries(), segments: self.of(ends) }
     }
 
-    /// The ends of the segments with the highest sum of probabilities; of equals, fewer segments. Symbols on no span are segments by themselves.
-    pub fn best(&self) -> Vec<u32> {
-        self.n_best(1).swap_remove(0)
+    /// The same, in which a symbol that is on no span is on one by itself.
+    pub fn with_symbols(&self) -> Segments {
+        let alone = self.alone().into_iter().zip(0..).filter(|(probability, _)| *probability > NEGLIGIBLE);
+        let symbols = alone.map(|(probability, at)| (at, at + 1, probability)).collect();
+        let mut all = self.clone();
+        all.add(&Segments::new(self.n_symbols, symbols), 1.0);
+        all
     }
 
-    /// The ends of the segments of the `n` segmentations with the highest sums of probabilities, in order, [`Segments::best`] first; all if there are fewer. Their
+    /// The expected number of segments.
+    pub fn expected(&self) -> f64 {
+        self.spans.iter().map(|(.., probability)| probability).sum()
+    }
+
+    /// The ends of the segments with the highest sum of probabilities; of equals, fewer segments. Symbols on no span are segments by themselves.
+    pub fn best(&self) -> Vec<u32> {
+        self.best_at(0.0)
+    }
+
+    /// The same, of probabilities less the price of a segment.
+    pub fn best_at(&self, price: f64) -> Vec<u32> {
+        self.n_best(1, price).swap_remove(0)
+    }
+
+    /// The ends of the segments of the `n` segmentations with the highest sums of probabilities less the price of a segment, in order, [`Segments::best_at`] first; all if there are fewer. Their
     /// segments are spans, and symbols that are on no span with a probability, or between spans that leave no other way.
-    pub fn n_best(&self, n: usize) -> Vec<Vec<u32>> {
+    pub fn n_best(&self, n: usize, price: f64) -> Vec<Vec<u32>> {
         let alone = self.alone();
         let mut by_end: Vec<Vec<(u32, f64)>> = vec![Vec::new(); self.n_symbols as usize + 1];
         for &(start, end, probability) in &self.spans {
@@ -145,8 +164,9 @@ impl Segments {
             let symbol = end - 1;
             let is_span = spans.iter().any(|&(from, _)| from == symbol);
             let may_be_alone = spans.is_empty() || !is_span && alone[symbol as usize] > NEGLIGIBLE;
-            let by_itself = may_be_alone.then_some((symbol, -OF_SYMBOL));
-            let of_spans = spans.iter().map(|&(start, probability)| (start, probability - OF_SEGMENT));
+            let by_itself = may_be_alone.then_some((symbol, -OF_SYMBOL - price));
+            let of_spans =
+                spans.iter().map(|&(start, probability)| (start, probability - OF_SEGMENT - price));
             let mut all = Prefixes::new();
             for (start, value) in by_itself.into_iter().chain(of_spans) {
                 let ranked = prefixes[start as usize].iter().zip(0..);
@@ -248,7 +268,7 @@ mod tests {
                 let mut ordered: Vec<Vec<u32>> = (0..32).map(ends).filter(is_made_of_spans).collect();
                 ordered.sort_by(|a, b| value(b).total_cmp(&value(a)));
                 for n in [1, 3, 40] {
-                    let found = mean.n_best(n);
+                    let found = mean.n_best(n, 0.0);
                     prop_assert_eq!(found.len(), n.min(ordered.len()));
                     prop_assert_eq!(&found[0], &mean.best());
                     for (at, (of_rank, expected)) in found.iter().zip(&ordered).enumerate() {
@@ -269,6 +289,6 @@ mod tests {
         assert_eq!(Segments::default().boundaries(), [0.0; 0]);
         assert_eq!(Segments::new(1, vec![(0, 1, 1.0)]).boundaries(), [0.0; 0]);
         let without_way = Segments::new(3, vec![(1, 3, 1.0)]);
-        assert_eq!(without_way.n_best(2), [[1, 3]]);
+        assert_eq!(without_way.n_best(2, 0.0), [[1, 3]]);
     }
 }

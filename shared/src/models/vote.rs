@@ -1,121 +1,96 @@
-//! A vote of several segmentations of a corpus, such as those by the models of several chains.
+//! The vote of models and of baselines on the segments of a corpus.
 //!
-//! In: for every sentence a segmentation by each voter, and the weight of each voter. Out: the segmentation of the corpus with the highest
-//! expected F1 of its segments, if a voter drawn by weight is right, among those whose segments have a vote.
+//! In: for every sentence the mean over the models of the posterior probabilities of its segments. Out: the segmentation of the corpus with the highest expected F1 of
+//! its segments, and the price of a segment at which it is the best one, by which new sentences are segmented one by one.
 //!
 //! ```
+//! use grammaton::models::segments::Segments;
 //! use grammaton::models::vote::vote;
 //!
-//! // Two of three voters cut a sentence of four symbols in the middle.
-//! let sentence = vec![vec![2, 4], vec![4], vec![2, 4]];
-//! assert_eq!(vote(&[sentence.clone()], &[1.0; 3]), [[2, 4]]);
-//! // The other one has more weight than both.
-//! assert_eq!(vote(&[sentence], &[1.0, 3.0, 1.0]), [[4]]);
+//! // Two of three models cut a sentence of four symbols in the middle, and are certain.
+//! let [cut, whole] = [vec![2, 4], vec![4]].map(|ends| Segments::certain(&ends));
+//! let (winners, price) = vote(&[Segments::mean(&[cut.clone(), whole, cut])]);
+//! assert_eq!(winners, [[2, 4]]);
+//! // Of 4/3 expected right segments, two found and 5/3 expected true ones, F1 is 8/11.
+//! assert!((price - 4.0 / 11.0).abs() < 1e-12);
 //! ```
 
-use std::collections::BTreeMap;
-
 use super::baselines::{Baseline, Learned};
+use super::segments::Segments;
 use crate::data::eval::segmentation::score;
 
-/// The weights of votes for the segments of a sentence, by end and start.
-type Votes = BTreeMap<(u32, u32), f64>;
+/// What models and baselines vote for.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Vote {
+    /// The ends of the segments of each sentence.
+    pub winners: Vec<Vec<u32>>,
+    /// The price of a segment: half of the expected F1.
+    pub price: f64,
+    /// What each baseline has learned, and its weight beside all models together.
+    pub learned: Vec<(Learned, f64)>,
+}
 
-/// The winners of models and of `baselines`, which are segmentations of the same `sentences` without training and err elsewhere than models.
+/// The vote of models, of whose probabilities `of_models` are the means, and of `baselines`, which are segmentations of the same `sentences` without training and err
+/// elsewhere than models.
 ///
-/// Each model has weight one; a baseline has the weight of all models, times the square of its agreement with what they vote for (F1 of
-/// segments): one that segments otherwise hardly counts.
-///
-/// With them what each baseline has learned and its weight beside all models, for new sentences.
-pub fn vote_with(
-    baselines: &[Baseline],
-    sentences: &[Vec<u32>],
-    mut segmentations: Vec<Vec<Vec<u32>>>,
-) -> (Vec<Vec<u32>>, Vec<(Learned, f64)>) {
-    let n_models = segmentations.first().map_or(0, Vec::len);
-    let mut weights = vec![1.0; n_models];
-    let of_models = vote(&segmentations, &weights);
+/// A baseline votes by what it has learned of all sentences, as on new text: PUDDLE knows little of the first ones when it meets them. All models together have weight
+/// one; a baseline has the square of its agreement with what they vote for (F1 of segments): one that segments otherwise hardly counts.
+pub fn vote_with(baselines: &[Baseline], sentences: &[Vec<u32>], of_models: Vec<Segments>) -> Vote {
+    let mut all: Vec<Segments> = of_models.iter().map(Segments::with_symbols).collect();
+    let (winners, price) = vote(&all);
     if baselines.is_empty() {
-        return (of_models, Vec::new());
+        return Vote { winners, price, learned: Vec::new() };
     }
-    let mut learned = Vec::new();
+    let (mut learned, mut weight) = (Vec::new(), 1.0);
     for baseline in baselines {
-        let (found, of_text) = baseline.segment(sentences);
-        let agreement = score(sentences, &of_models, &found).token.f1.unwrap_or(0.0);
-        weights.push(n_models as f64 * agreement * agreement);
-        learned.push((of_text, agreement * agreement));
-        segmentations.iter_mut().zip(found).for_each(|(by_voter, ends)| by_voter.push(ends));
+        let (_, of_text) = baseline.segment(sentences);
+        let found: Vec<Vec<u32>> = sentences.iter().map(|sentence| of_text.segment(sentence)).collect();
+        let agreement = score(sentences, &winners, &found).token.f1.unwrap_or(0.0);
+        let of_baseline = agreement * agreement;
+        all.iter_mut().zip(&found).for_each(|(all, ends)| all.add(&Segments::certain(ends), of_baseline));
+        learned.push((of_text, of_baseline));
+        weight += of_baseline;
     }
-    (vote(&segmentations, &weights), learned)
+    let all: Vec<Segments> = all.into_iter().map(|segments| segments.over(weight)).collect();
+    let (winners, price) = vote(&all);
+    Vote { winners, price, learned }
 }
 
-/// End and start of each segment.
-fn segments(ends: &[u32]) -> impl Iterator<Item = (u32, u32)> {
-    ends.iter().copied().zip([0].into_iter().chain(ends.iter().copied()))
-}
-
-/// The winners, as the ends of the segments of each sentence. `segmentations`: by sentence, then by voter, ends of segments, ascending, the
-/// last one the length of the sentence; `weights`: by voter.
+/// The segmentation with the highest expected F1 of its segments, as the ends of the segments of each sentence, and the price of a segment: half of that F1.
 ///
-/// With C the expected number of correct segments, the sum of their shares of the votes, P the number of segments and G the expected number
-/// of true ones, F = 2 C / (P + G) is highest where C − (F / 2) P is, which each sentence maximises by itself; F rises with every pass until
-/// it is the highest (Dinkelbach 1967).
-pub fn vote(segmentations: &[Vec<Vec<u32>>], weights: &[f64]) -> Vec<Vec<u32>> {
-    let sentences: Vec<Votes> = segmentations.iter().map(|by_voter| votes(by_voter, weights)).collect();
-    let all = Some(weights.iter().sum()).filter(|&all| all > 0.0).unwrap_or(1.0);
-    let n_true: f64 = sentences.iter().map(|votes| votes.values().sum::<f64>() / all).sum();
+/// With C the expected number of right segments, P the number of segments and G the expected number of true ones, F = 2 C / (P + G) is highest where C − (F / 2) P is,
+/// which each sentence maximises by itself; F rises with every pass until it is the highest (Dinkelbach 1967).
+pub fn vote(sentences: &[Segments]) -> (Vec<Vec<u32>>, f64) {
+    let n_true: f64 = sentences.iter().map(Segments::expected).sum();
     let mut f1 = 0.0;
     loop {
-        let (mut winners, mut n_correct, mut n_segments) = (Vec::with_capacity(sentences.len()), 0.0, 0);
-        for votes in &sentences {
-            let (ends, share) = best(votes, all, f1 / 2.0);
-            n_correct += share;
-            n_segments += ends.len();
-            winners.push(ends);
-        }
-        let higher = 2.0 * n_correct / (n_segments as f64 + n_true).max(1.0);
+        let winners: Vec<Vec<u32>> = sentences.iter().map(|segments| segments.best_at(f1 / 2.0)).collect();
+        let right = |(segments, ends): (&Segments, &Vec<u32>)| segments.of(ends).iter().sum::<f64>();
+        let n_right: f64 = sentences.iter().zip(&winners).map(right).sum();
+        let n_segments: usize = winners.iter().map(Vec::len).sum();
+        let higher = 2.0 * n_right / (n_segments as f64 + n_true).max(1.0);
         if higher <= f1 {
-            return winners;
+            return (winners, f1 / 2.0);
         }
         f1 = higher;
     }
 }
 
-fn votes(by_voter: &[Vec<u32>], weights: &[f64]) -> Votes {
-    let mut votes = Votes::new();
-    for (ends, weight) in by_voter.iter().zip(weights) {
-        segments(ends).for_each(|segment| *votes.entry(segment).or_default() += weight);
-    }
-    votes
-}
-
-/// The ends of the segments with the highest sum of shares of `all` votes less `price` each, and the sum of their shares; of equals, fewer segments.
-fn best(votes: &Votes, all: f64, price: f64) -> (Vec<u32>, f64) {
-    // By end: the highest sum, the number of segments, and the start of the last one. Segments come in order of their ends.
-    let mut best: BTreeMap<u32, (f64, usize, u32)> = BTreeMap::from([(0, (0.0, 0, 0))]);
-    for (&(end, start), &votes) in votes {
-        let (sum, n_segments, _) = best[&start];
-        let (sum, n_segments) = (sum + votes / all - price, n_segments + 1);
-        let is_better = |&(known, of, _): &(f64, usize, u32)| sum > known || sum == known && n_segments < of;
-        if best.get(&end).is_none_or(is_better) {
-            best.insert(end, (sum, n_segments, start));
-        }
-    }
-    let mut end = best.keys().next_back().copied().unwrap_or_default();
-    let (mut ends, mut share) = (Vec::new(), 0.0);
-    while end > 0 {
-        let start = best[&end].2;
-        ends.push(end);
-        share += votes[&(end, start)] / all;
-        end = start;
-    }
-    ends.reverse();
-    (ends, share)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// End and start of each segment.
+    fn segments(ends: &[u32]) -> impl Iterator<Item = (u32, u32)> {
+        ends.iter().copied().zip([0].into_iter().chain(ends.iter().copied()))
+    }
+
+    /// The mean of certain segmentations by weight.
+    fn mean(by_voter: &[Vec<u32>], weights: &[f64]) -> Segments {
+        let mut sum = Segments::default();
+        by_voter.iter().zip(weights).for_each(|(ends, weight)| sum.add(&Segments::certain(ends), *weight));
+        sum.over(weights.iter().sum())
+    }
 
     /// The segmentation of five symbols with this set of inner boundaries.
     fn ends(boundaries: u32) -> Vec<u32> {
@@ -159,11 +134,13 @@ mod tests {
                 .iter()
                 .flat_map(|one| all[1].iter().map(|other| expected(&corpus, &weights, &[one, other])));
             let highest = highest.max_by(f64::total_cmp).unwrap();
-            let found = vote(&corpus, &weights);
+            let means: Vec<Segments> = corpus.iter().map(|by_voter| mean(by_voter, &weights)).collect();
+            let (found, price) = vote(&means);
             assert!(
                 (expected(&corpus, &weights, &[&found[0], &found[1]]) - highest).abs() < 1e-12,
                 "{corpus:?}: {found:?}"
             );
+            assert!((2.0 * price - highest).abs() < 1e-12);
             n_new += usize::from(!corpus[0].contains(&found[0]));
         }
         assert!(n_new > 5, "winners need not be a voter's segmentation: {n_new}");
@@ -173,12 +150,11 @@ mod tests {
     fn one_voter_wins_and_order_does_not_matter() {
         for boundaries in 0..16 {
             let (one, other, third) = (ends(boundaries), ends(boundaries / 3), ends(5));
-            let alone = vec![vec![one.clone()]];
-            assert_eq!(vote(&alone, &[1.0]), alone[0]);
-            let forth = vote(&[vec![one.clone(), other.clone(), third.clone()]], &[1.0, 1.0, 0.5]);
-            assert_eq!(forth, vote(&[vec![third, one, other]], &[0.5, 1.0, 1.0]));
+            assert_eq!(vote(&[Segments::certain(&one)]), (vec![one.clone()], 0.5));
+            let forth = vote(&[mean(&[one.clone(), other.clone(), third.clone()], &[1.0, 1.0, 0.5])]);
+            assert_eq!(forth, vote(&[mean(&[third, one, other], &[0.5, 1.0, 1.0])]));
         }
-        assert_eq!(vote(&[Vec::new()], &[]), [[0u32; 0]]);
+        assert_eq!(vote(&[Segments::default()]), (vec![Vec::new()], 0.0));
     }
 
     #[test]
@@ -187,10 +163,13 @@ mod tests {
         let sentences = [vec![0, 1], vec![2, 3], vec![0, 1, 2, 3]];
         let of_models = |whole: &[bool]| {
             let cut = |&whole: &bool| if whole { vec![4] } else { vec![2, 4] };
-            vec![vec![vec![2]; whole.len()], vec![vec![2]; whole.len()], whole.iter().map(cut).collect()]
+            let third: Vec<Vec<u32>> = whole.iter().map(cut).collect();
+            [vec![vec![2]; whole.len()], vec![vec![2]; whole.len()], third]
+                .map(|by_model| mean(&by_model, &vec![1.0; whole.len()]))
+                .to_vec()
         };
         let with = |baselines: &[Baseline], whole: &[bool]| {
-            vote_with(baselines, &sentences, of_models(whole)).0[2].clone()
+            vote_with(baselines, &sentences, of_models(whole)).winners[2].clone()
         };
         assert_eq!(Baseline::Puddle.segment(&sentences).0[2], [2, 4]);
         assert_eq!(

@@ -3,15 +3,15 @@
 //! In: a model file and the sentences of a corpus. Out: of each sentence its segments and log-probability, perhaps its tree, and the probabilities of its boundaries. A
 //! sentence is read by itself, so that a text can be read part by part, and an answer does not depend on the number of threads.
 //!
-//! The vote: the mean of the models' exact probabilities of segments, and the segmentation with the highest sum of these means, to which each baseline adds its
-//! weight where it has a segment. A model without an analysis of a sentence has no vote in it.
+//! The vote: the mean of the models' exact probabilities of segments and of the segmentations of baselines, by weight, and the segmentation with the highest sum of these
+//! means less the price of a segment, as [on the text of the job](crate::models::vote). A model without an analysis of a sentence has no vote in it.
 
 use std::ops::Range;
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::{Baselines, Corrections, Model, Voters};
+use super::{Baselines, Corrections, Model};
 use crate::data::Sentence;
 use crate::data::corpus::{Corpus, UnknownSymbol};
 use crate::decoding::{CHUNK, Decoding};
@@ -39,7 +39,7 @@ impl Criterion {
     pub fn of(model: &Model) -> Criterion {
         if model.corrections.is_some() {
             Criterion::Crf
-        } else if model.voters == Voters::default() {
+        } else if model.voters.is_empty() {
             Criterion::First(Decoder::Viterbi)
         } else {
             Criterion::Vote
@@ -111,6 +111,7 @@ pub struct ModelReader {
     asked: Asked,
     /// Of a vote.
     baselines: Baselines,
+    price: f64,
     corrections: Option<Corrections>,
 }
 
@@ -131,11 +132,11 @@ impl ModelReader {
                 all.map(|model| Decoding::of(model.clone(), Vec::new(), false, true, closed)).collect()
             }
         };
-        let baselines = match criterion {
-            Criterion::Vote => saved.voters.baselines.clone(),
-            Criterion::First(_) | Criterion::Crf => Baselines::default(),
+        let (baselines, price) = match criterion {
+            Criterion::Vote => (saved.voters.baselines.clone(), saved.voters.price),
+            Criterion::First(_) | Criterion::Crf => (Baselines::default(), 0.0),
         };
-        Some(ModelReader { models, criterion, asked, baselines, corrections })
+        Some(ModelReader { models, criterion, asked, baselines, price, corrections })
     }
 
     /// Reads neighbouring sentences of a corpus, on the threads of the caller's pool.
@@ -282,22 +283,23 @@ impl ModelReader {
         }
         let all: Vec<Segments> = found.map(|decoded| Segments::new(n_symbols, decoded.spans)).collect();
         let mean = Segments::mean(&all);
-        let (mut voted, mut weight) = (mean.clone(), 1.0);
+        let is_vote = self.criterion == Criterion::Vote;
+        let (mut voted, mut weight) = (if is_vote { mean.with_symbols() } else { mean.clone() }, 1.0);
         for (baseline, of_baseline) in &self.baselines.learned {
             voted.add(&Segments::certain(&baseline.segment(symbols)), *of_baseline);
             weight += of_baseline;
         }
         let voted = voted.over(weight);
-        let ends = voted.best();
+        let ends = voted.best_at(self.price);
         let is_asked = self.asked.probabilities || self.corrections.is_some();
         let probabilities = is_asked.then(|| mean.probabilities(&ends));
-        let n_best = if self.criterion == Criterion::Vote { self.ranked(&voted) } else { Vec::new() };
+        let n_best = if is_vote { self.ranked(&voted) } else { Vec::new() };
         Reading { ends, tree: None, log_probability, probabilities, n_best, found: None }
     }
 
     /// The best segmentations in order, their probability yet to be added.
     fn ranked(&self, segments: &Segments) -> Vec<Ranked> {
-        let all = self.asked.n_best.map(|(n, _)| segments.n_best(n));
+        let all = self.asked.n_best.map(|(n, _)| segments.n_best(n, self.price));
         all.into_iter().flatten().map(|ends| Ranked { probability: 0.0, ends, tree: None }).collect()
     }
 }

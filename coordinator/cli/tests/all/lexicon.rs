@@ -189,25 +189,25 @@ fn the_files_of_a_job_are_as_documented() {
     trained(dir.path(), &[]);
     let lexicon = [
         LEXICON,
-        "b\t\t8\t0.5625\t-0.9258\tno\ta b a a b\tab b b",
-        "a\t\t7\t0.4286\t-1.7979\tyes\ta b a a b\ta a b",
-        "ab\t\t2\t0.6667\t-1.2530\tyes\tab b b\tab",
+        "ab\t\t6\t0.6389\t-1.2530\tyes\tab a ab\tab b b",
+        "b\t\t4\t0.9167\t-0.9258\tno\tab b b\tb b ab a",
+        "a\t\t3\t0.7222\t-1.7979\tyes\tab a ab\ta ab",
     ];
     assert_eq!(read(dir.path(), "lexicon.tsv").lines().collect::<Vec<_>>(), lexicon);
     let boundaries = [
         BOUNDARIES,
-        "1\t1\t0.3333\tyes",
+        "1\t1\t0.3333\tno",
         "1\t2\t0.8333\tyes",
         "1\t3\t0.6667\tyes",
-        "1\t4\t0.3333\tyes",
+        "1\t4\t0.3333\tno",
         "3\t1\t0.3333\tno",
         "3\t2\t1.0000\tyes",
         "3\t3\t1.0000\tyes",
         "4\t1\t0.8333\tyes",
-        "4\t2\t0.1667\tyes",
+        "4\t2\t0.1667\tno",
         "5\t1\t0.8333\tyes",
         "5\t2\t0.8333\tyes",
-        "5\t3\t0.3333\tyes",
+        "5\t3\t0.3333\tno",
         "5\t4\t0.8333\tyes",
         "6\t1\t0.3333\tno",
     ];

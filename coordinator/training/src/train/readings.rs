@@ -16,8 +16,8 @@ use grammaton::models::crf::Evidence;
 use grammaton::models::decode::{Decode, Decoded, Decoder};
 use grammaton::models::segments::Segments;
 use grammaton::models::tally::Tally;
-use grammaton::models::vote::vote_with;
-use grammaton::saved::{Baselines, Corrections};
+use grammaton::models::vote::{Vote, vote_with};
+use grammaton::saved::{Baselines, Corrections, Voters};
 
 use super::annotations::Sentences;
 use super::found::Found;
@@ -44,6 +44,8 @@ use crate::row::{Gaps, Row, Status};
 pub struct Ballots {
     /// By sentence and model.
     segmentations: Vec<Vec<Vec<u32>>>,
+    /// Probabilities of segments by sentence: sums over the models.
+    probabilities: Vec<Segments>,
     /// The samples of the chains whose models vote.
     posterior: Posterior,
     /// Probabilities of segments by the models that read new text, by sentence: sums, and the number of models. Only if something is learned from them.
@@ -61,7 +63,8 @@ impl Ballots {
         is_learned_from: bool,
     ) -> Result<()> {
         self.segmentations.resize(input.text.n_sentences, Vec::new());
-        let parser = plan.parser(model, &[Decoder::Mbr], false, is_learned_from)?;
+        self.probabilities.resize(input.text.n_sentences, Segments::default());
+        let parser = plan.parser(model, &[Decoder::Mbr], false, true)?;
         let (sums, n_models) = &mut self.of_models;
         if is_learned_from {
             sums.resize(input.text.n_sentences, Segments::default());
@@ -70,23 +73,23 @@ impl Ballots {
         input.text.blocks(|sentences, shards, block| {
             let decoded = parser.parse(fleet, Stage::Decode, plan.shards(shards))?;
             for (at, decoded) in sentences.zip(block.by_sentence(&decoded)?) {
-                self.segmentations[at].extend(decoded.segmentations.first().cloned());
+                let ends = decoded.segmentations.first().cloned().unwrap_or_default();
+                let segments = match decoded.log_z {
+                    f64::NEG_INFINITY => Segments::certain(&ends),
+                    _ => Segments::new(ends.last().copied().unwrap_or_default(), decoded.spans.clone()),
+                };
+                self.probabilities[at].add(&segments, 1.0);
                 if is_learned_from {
-                    let n_symbols = decoded.segmentations.first().and_then(|ends| ends.last().copied());
-                    let n_symbols = n_symbols.unwrap_or_default();
-                    let spans = match decoded.log_z {
-                        f64::NEG_INFINITY => vec![(0, n_symbols, 1.0)],
-                        _ => decoded.spans.clone(),
-                    };
-                    sums[at].add(&Segments::new(n_symbols, spans), 1.0);
+                    sums[at].add(&segments, 1.0);
                 }
+                self.segmentations[at].push(ends);
             }
             Ok(())
         })
     }
 
-    /// The segmentation that the models and the job's baselines vote for, and what the baselines have learned.
-    fn winners(&self, job: &Job, input: &Input) -> Result<(Vec<Vec<u32>>, Baselines)> {
+    /// What the models and the job's baselines vote for, and what votes on new text beside models.
+    fn vote(&mut self, job: &Job, input: &Input) -> Result<(Vec<Vec<u32>>, Voters)> {
         let mut sentences = Vec::new();
         if !job.model.baselines.is_empty() {
             input.text.blocks(|_, _, block| {
@@ -94,9 +97,12 @@ impl Ballots {
                 Ok(())
             })?;
         }
-        let (winners, learned) = vote_with(&job.model.baselines, &sentences, self.segmentations.clone());
+        let n_models = self.segmentations.first().map_or(1, Vec::len) as f64;
+        let means =
+            std::mem::take(&mut self.probabilities).into_iter().map(|sum| sum.over(n_models)).collect();
+        let Vote { winners, price, learned } = vote_with(&job.model.baselines, &sentences, means);
         let symbols = if learned.is_empty() { Vec::new() } else { input.text.symbols.clone() };
-        Ok((winners, Baselines { symbols, learned }))
+        Ok((winners, Voters { models: Vec::new(), baselines: Baselines { symbols, learned }, price }))
     }
 
     /// What the models that read new text find in a sentence: shares of its boundaries, and the ends of the segments that they vote for.
@@ -127,8 +133,8 @@ pub struct Readings {
     pub errors: Option<Errors>,
     /// What was learned from annotated sentences, for new ones; `None` without such.
     pub corrections: Option<Corrections>,
-    /// What baselines that vote have learned, for new sentences.
-    pub baselines: Baselines,
+    /// What votes on new text beside models.
+    pub voters: Voters,
     /// Sentences to show.
     pub samples: Vec<Sample>,
     /// Against gold; empty without.
@@ -155,7 +161,7 @@ impl Readings {
         let trees: Option<Vec<&str>> = point.tallies.iter().map(Tally::tree).collect();
         let of_samples = trees.filter(|trees| !trees.is_empty());
         let annotated = input.annotated.as_ref().filter(|_| !input.segments.is_empty());
-        let (mut votes, mut baselines) = (None, Baselines::default());
+        let (mut votes, mut voters) = (None, Voters::default());
         if of_samples.is_some() || annotated.is_some() {
             for (chain, other) in point.chains.iter().enumerate() {
                 let is_written = written.as_ref().is_some_and(|written| written.contains(&chain));
@@ -164,8 +170,8 @@ impl Readings {
             let is_learned_from = annotated.is_some() && (kept || of_samples.is_none());
             ballots.add(input, plan, fleet, model, is_learned_from)?;
             ballots.add_samples(point);
-            let (winners, of_baselines) = ballots.winners(job, input)?;
-            (votes, baselines) = (Some(winners), of_baselines);
+            let (winners, of_new_text) = ballots.vote(job, input)?;
+            (votes, voters) = (Some(winners), of_new_text);
         }
         let posterior = of_samples.is_some().then_some(&ballots.posterior);
         let threshold = posterior.zip(Some(job.output.threshold).filter(|&threshold| threshold > 0.0));
@@ -363,7 +369,7 @@ impl Readings {
             certainty,
             errors,
             corrections,
-            baselines,
+            voters,
             samples,
             scores,
             notice,

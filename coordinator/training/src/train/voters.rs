@@ -4,7 +4,7 @@
 //! In: the finished points of a job, and the one that is kept. Out: which chains of which points.
 
 use grammaton::models::{Model, Trained};
-use grammaton::saved::Baselines;
+use grammaton::saved;
 
 use super::rounds::FinishedPoint;
 use crate::job::{Job, KeptModels};
@@ -52,9 +52,9 @@ impl Voters {
         self.places.iter().filter_map(|&(at, chain)| points[at].models().nth(chain).cloned()).collect()
     }
 
-    /// What baselines have learned, if they vote.
-    pub fn baselines(&self, learned: Baselines) -> Baselines {
-        if self.is_one { Baselines::default() } else { learned }
+    /// What votes beside models, of what voted on the text of the job.
+    pub fn beside_models(&self, of_text: saved::Voters) -> saved::Voters {
+        if self.is_one { saved::Voters::default() } else { of_text }
     }
 
     /// A notice if fewer models are kept than vote on the text of the job.
