@@ -81,8 +81,7 @@ fn votes_are_means_of_the_models_and_a_model_without_an_analysis_has_none() {
     assert!(n_new > 0, "some model is outvoted");
 }
 
-/// Law: a baseline without weight changes nothing, and with more than all models its segmentation wins; probabilities are the models'. New symbols are none of
-/// those that it knows.
+/// Law: a baseline without weight changes nothing, and with more than all models its segmentation wins; probabilities are the models'.
 #[test]
 fn baselines_vote_by_weight() {
     let all = models();
