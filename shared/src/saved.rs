@@ -438,27 +438,17 @@ impl<'a> From<&'a Model> for Body<'a> {
         let (cleaning, corrections) = (Cow::Borrowed(cleaning), Cow::Borrowed(corrections));
         let others = voters.models.iter().map(Other::from).collect();
         let (baselines, price) = (Cow::Borrowed(&voters.baselines), voters.price);
-        let GrammarModel { grammar, lexicon, params, segments } = match model {
-            Trained::Grammar(model) => model,
-            Trained::Treebank(model) => {
-                return Body {
-                    cleaning,
-                    unit,
-                    format,
-                    grammar: Cow::Owned(latent::grammar_in_formats()),
-                    lexicon: Cow::Owned(Lexicon::default()),
-                    params: BodyParams::Latent(Cow::Borrowed(model)),
-                    segments: Cow::Borrowed(&[]),
-                    corrections,
-                    others,
-                    baselines,
-                    price,
-                };
+        let (grammar, lexicon, params, segments) = match model {
+            Trained::Grammar(GrammarModel { grammar, lexicon, params, segments }) => {
+                (Cow::Borrowed(grammar), Cow::Borrowed(lexicon), params.into(), Cow::Borrowed(&segments[..]))
             }
+            Trained::Treebank(model) => (
+                Cow::Owned(latent::grammar_in_formats()),
+                Cow::Owned(Lexicon::default()),
+                BodyParams::Latent(Cow::Borrowed(model)),
+                Cow::Borrowed(&[][..]),
+            ),
         };
-        let params = BodyParams::from(params);
-        let (grammar, lexicon) = (Cow::Borrowed(grammar), Cow::Borrowed(lexicon));
-        let segments = Cow::Borrowed(&segments[..]);
         Body {
             cleaning,
             unit,

@@ -156,7 +156,7 @@ pub(crate) mod tests {
         let crf = Crf::learn(Statistics::default(), &[]);
         let symbols = ["a", "b"].map(str::to_owned).to_vec();
         let corrections = Some(Corrections { symbols: symbols.clone(), crf });
-        let learned = Baseline::ALL.map(|baseline| baseline.segment(&[vec![0, 1], vec![0, 1, 1, 0, 1]]).1);
+        let learned = Baseline::ALL.map(|baseline| baseline.learn(&[vec![0, 1], vec![0, 1, 1, 0, 1]]));
         let baselines = Baselines { symbols, learned: learned.map(|learned| (learned, 0.25)).to_vec() };
         let voters = Voters { models: vec![other.of_grammar().clone()], baselines, price: 0.375 };
         SavedModel { voters, corrections, ..small() }

@@ -388,7 +388,7 @@ fn decode(
                 corrections,
                 voters: saved::Voters {
                     models: std::mem::take(&mut others),
-                    ..voters.beside_models(of_text)
+                    ..Voters::beside_models(job, of_text)
                 },
                 samples,
                 notices: Vec::new(),

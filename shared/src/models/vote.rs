@@ -43,7 +43,7 @@ pub fn vote_with(baselines: &[Baseline], sentences: &[Vec<u32>], of_models: Vec<
     }
     let (mut learned, mut weight) = (Vec::new(), 1.0);
     for baseline in baselines {
-        let (_, of_text) = baseline.segment(sentences);
+        let of_text = baseline.learn(sentences);
         let found: Vec<Vec<u32>> = sentences.iter().map(|sentence| of_text.segment(sentence)).collect();
         let agreement = score(sentences, &winners, &found).token.f1.unwrap_or(0.0);
         let of_baseline = agreement * agreement;
@@ -171,7 +171,7 @@ mod tests {
         let with = |baselines: &[Baseline], whole: &[bool]| {
             vote_with(baselines, &sentences, of_models(whole)).winners[2].clone()
         };
-        assert_eq!(Baseline::Puddle.segment(&sentences).0[2], [2, 4]);
+        assert_eq!(Baseline::Puddle.segment(&sentences)[2], [2, 4]);
         assert_eq!(
             (with(&[], &[true, true, false]), with(&[Baseline::Puddle], &[true, true, false])),
             (vec![4], vec![2, 4])

@@ -87,7 +87,7 @@ fn baselines_vote_by_weight() {
     let all = models();
     let symbols = ["c", "b", "a"].map(str::to_owned).to_vec();
     // The words "ca" and "b".
-    let (_, learned) = Baseline::Puddle.segment(&[vec![0, 2], vec![0, 2], vec![1], vec![0, 2, 1]]);
+    let learned = Baseline::Puddle.learn(&[vec![0, 2], vec![0, 2], vec![1], vec![0, 2, 1]]);
     let text = TEXT.to_owned() + "c a c a b\n";
     let with = |weight| {
         let mut saved = file(&all);

@@ -20,8 +20,6 @@ pub struct Voters {
     places: Vec<(usize, usize)>,
     /// Number of models that vote on the text of the job.
     n_voting: usize,
-    /// Whether there is one model alone.
-    is_one: bool,
 }
 
 impl Voters {
@@ -32,14 +30,14 @@ impl Voters {
         let of_voter = |at: usize| (0..points[at].models().count()).map(move |chain| (at, chain));
         let all: Vec<(usize, usize)> = of_kept.chain(voters.flat_map(of_voter)).collect();
         if job.output.models == KeptModels::One {
-            return Voters { places: Vec::new(), n_voting: 1, is_one: true };
+            return Voters { places: Vec::new(), n_voting: 1 };
         }
         let size = |&(at, chain): &(usize, usize)| {
             let model = points[at].models().nth(chain).expect("the chain has a model");
             job.corpus.saved(Trained::Grammar(model.clone())).to_bytes().len()
         };
         let places = within(&spread(&all, MOST - 1), size, BYTES);
-        Voters { places, n_voting: all.len() + 1, is_one: false }
+        Voters { places, n_voting: all.len() + 1 }
     }
 
     /// The numbers of those that are chains of a point.
@@ -53,8 +51,11 @@ impl Voters {
     }
 
     /// What votes beside models, of what voted on the text of the job.
-    pub fn beside_models(&self, of_text: saved::Voters) -> saved::Voters {
-        if self.is_one { saved::Voters::default() } else { of_text }
+    pub fn beside_models(job: &Job, of_text: saved::Voters) -> saved::Voters {
+        match job.output.models {
+            KeptModels::One => saved::Voters::default(),
+            KeptModels::All => of_text,
+        }
     }
 
     /// A notice if fewer models are kept than vote on the text of the job.

@@ -47,7 +47,7 @@ pub fn run(args: &Args) -> Result<Answer> {
     let options = Options { unit: args.unit, max_symbols: u32::MAX, ..Options::default() };
     let (gold, _) = input::corpus(&args.gold, &options)?;
     let segmented = |baseline: Baseline| {
-        let analyses = baseline.segment(&gold.sentences).0.into_iter().map(|ends| vec![ends]);
+        let analyses = baseline.segment(&gold.sentences).into_iter().map(|ends| vec![ends]);
         Corpus { gold: Some(analyses.collect()), ..gold.clone() }
     };
     if let Some(name) = &args.print {
