@@ -77,9 +77,8 @@ pub use crate::num::pitman_yor::Hyper;
 pub use items::Items;
 pub use prior::{HyperPrior, Prior};
 pub use start::Start;
-pub use state::{State, StateError};
+pub use state::{State, StateError, Uses};
 
-use crate::grammar::SymbolId;
 use crate::grammar::tree::Tree;
 use crate::num::Wide;
 use crate::num::random::{permutation, uniform};
@@ -130,19 +129,6 @@ pub struct Sweep {
     /// The part of it that is not of the parameters: of several shards the joint probability is that of all uses
     /// ([`Prior::log_joint`]) and this of each.
     pub log_seating: f64,
-}
-
-/// Uses of a string in a state.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Uses {
-    /// The adapted nonterminal.
-    pub symbol: SymbolId,
-    /// Its yield.
-    pub string: Vec<SymbolId>,
-    /// Nodes that have it, each subtree of a table counted once.
-    pub customers: u32,
-    /// Tables that they sit at.
-    pub tables: u32,
 }
 
 /// A chain: the live form of a [`State`].
@@ -208,8 +194,8 @@ impl<'a> Chain<'a> {
         let Chain { seating, proposer, .. } = self;
         let mut moves = Moves::default();
         let mut tables = Vec::new();
-        for string in
-            checked(1..=seating.items.last_joined()).filter(|&string| seating.items.has_choice(string))
+        for string in checked(1..seating.items.strings().len() as u32)
+            .filter(|&string| seating.items.has_choice(string))
         {
             tables.clear();
             tables.extend(seating.tables(string).filter(|&table| seating.customers(table) > 1));
@@ -231,18 +217,6 @@ impl<'a> Chain<'a> {
     /// Uses of every parameter, `[n_params]`, each subtree of a table counted once.
     pub fn uses(&self) -> &[u32] {
         self.seating.uses()
-    }
-
-    /// The strings in use.
-    pub fn strings(&self) -> Vec<Uses> {
-        let items = self.seating.items;
-        let uses = checked(1..items.strings().len() as u32).filter_map(|string| {
-            let (customers, tables) = self.seating.uses_of(string);
-            let symbol = items.adapted()[self.seating.adapted(string)];
-            let uses = || Uses { symbol, string: items.tokens(string).to_vec(), customers, tables };
-            (customers > 0).then(uses)
-        });
-        uses.collect()
     }
 
     /// ln of the joint probability of all trees and tables, that of the hyper-parameters left out.

@@ -132,13 +132,18 @@ fn given_trees_are_the_start() {
         assert_eq!(chain.tree(occurrence).unwrap().to_string(), *text);
     }
     // Equal subtrees share a table: C over `b` is one of two customers, W over `b` is counted in it alone.
-    let of = |chain: &Chain, name: &str, string: &str| {
+    let of = |chain: &mut Chain, name: &str, string: &str| {
         let (symbol, string) = (grammar.symbol(name).unwrap(), support::tokens(&grammar, string));
-        let found = chain.strings().into_iter().find(|uses| (uses.symbol, &uses.string) == (symbol, &string));
+        let state = chain.state();
+        let uses = state.uses(state.check(&items).unwrap());
+        let found = uses.into_iter().find(|uses| (uses.symbol, &uses.string) == (symbol, &string));
         found.map_or((0, 0), |uses| (uses.customers, uses.tables))
     };
-    assert_eq!([of(&chain, "C", "b"), of(&chain, "W", "b"), of(&chain, "W", "a")], [(2, 1), (1, 1), (2, 1)]);
-    assert_eq!(of(&chain, "W", "c"), (0, 0));
+    assert_eq!(
+        [of(&mut chain, "C", "b"), of(&mut chain, "W", "b"), of(&mut chain, "W", "a")],
+        [(2, 1), (1, 1), (2, 1)]
+    );
+    assert_eq!(of(&mut chain, "W", "c"), (0, 0));
     let rule = |text: &str| {
         let rules = support::grammar(COLLOC).rules;
         let written = |rule: &grammaton::grammar::Rule| {
@@ -192,12 +197,35 @@ fn long_words_of_a_long_sentence_are_named() {
 }
 
 #[test]
+fn a_table_of_a_word_that_one_sentence_has_is_not_in_two() {
+    let grammar = support::grammar("1 1 S --> W\n1 1 S --> W S\nW --> L\n1 1 L --> a\n1 1 L --> a L\n");
+    let word =
+        |n: usize| format!("(W {})", (1..n).fold("(L a)".to_owned(), |inner, _| format!("(L a {inner})")));
+    // In the sentence of 140 symbols no word has more than 64.
+    let texts = [format!("(S {} (S {} (S {})))", word(60), word(60), word(20)), format!("(S {})", word(80))];
+    let trees = texts.map(|text| Tree::parse(&text).unwrap());
+    let (items, prior) = (
+        items(&grammar, &[&"a ".repeat(140), &"a ".repeat(80)]),
+        Prior::new(&grammar, &support::lexicon(&grammar, &[])),
+    );
+    let mut state = begin(&items, &prior, &grammar, Start::Trees(&trees)).state();
+    assert!(Chain::resume(&items, &prior, &state).is_ok());
+    // Words of 80 and 60 in the place of 60, 60 and 20.
+    state.tables = vec![state.tables[2].clone(), state.tables[0].clone()];
+    let [long_word, word] = [0, 1].map(|table| Choice::Table(TableId(table)));
+    let (goes_on, ends) = (state.trees[0][0], state.trees[0][4]);
+    state.trees = vec![vec![goes_on, long_word, ends, word], vec![ends, long_word]];
+    let refused = Chain::resume(&items, &prior, &state).err().expect("the state is refused");
+    assert_eq!(refused.to_string(), "a string that is in one place has a table in two");
+}
+
+#[test]
 fn states_of_something_else_are_refused() {
     let grammar = support::grammar(COLLOC);
     let (items, prior) =
         (items(&grammar, &["a b", "a a", "a b"]), Prior::new(&grammar, &support::lexicon(&grammar, &[])));
     let state = begin(&items, &prior, &grammar, Start::Incremental).state();
-    assert_eq!(state.check(&items), Ok(()));
+    assert!(state.check(&items).is_ok());
     let n_tables = state.tables.len() as u32;
     let table = |number: u32| Choice::Table(TableId(number));
     let first = |state: &State| {

@@ -1,11 +1,8 @@
 //! Sweeps of Markov chains.
 
-use std::collections::BTreeMap;
-
-use grammaton::grammar::SymbolId;
 use grammaton::grammar::expansions::Expansions;
 use grammaton::models::sampler::state::{Choice, Derived};
-use grammaton::models::sampler::{HyperPrior, Moves, Settings, State, Uses};
+use grammaton::models::sampler::{HyperPrior, Moves, Settings, State};
 use grammaton::models::tally::Analysis;
 use grammaton::work::task::{ChainFrom, Chained, ShardState, Sweeping, Sweeps};
 
@@ -108,13 +105,9 @@ pub fn check_answer(
     let yields = yields.map_err(|error| Invalid::ShardState { problem: error.to_string() })?;
 
     let mut of_params = vec![0; n_params];
-    let mut customers = vec![0; yields.len()];
     let labels = state.tables.iter().map(|table| &table.label);
-    for choice in state.trees.iter().chain(labels).flatten() {
-        match choice {
-            Choice::Param(param) => of_params[param.index()] += 1,
-            Choice::Table(table) => customers[table.index()] += 1,
-        }
+    for param in state.trees.iter().chain(labels).flatten().filter_map(param) {
+        of_params[param as usize] += 1;
     }
     let holds = |condition, field| if condition { Ok(()) } else { Err(Invalid::Inconsistent { field }) };
     holds(*uses == of_params, "chained.uses")?;
@@ -124,18 +117,7 @@ pub fn check_answer(
         same_length("chained.strings", strings.len(), 0)?;
         return same_length("chained.trees", analyses.len(), 0);
     };
-    let mut of_strings: BTreeMap<(SymbolId, Vec<SymbolId>), (u32, u32)> = BTreeMap::new();
-    for ((table, string), customers) in state.tables.iter().zip(yields).zip(customers) {
-        let (all, tables) = of_strings.entry((table.symbol, string)).or_default();
-        (*all, *tables) = (*all + customers, *tables + 1);
-    }
-    let of_strings = of_strings.into_iter().map(|((symbol, string), (customers, tables))| Uses {
-        symbol,
-        string,
-        customers,
-        tables,
-    });
-    holds(of_strings.eq(strings.iter().cloned()), "chained.strings")?;
+    holds(state.uses(yields) == *strings, "chained.strings")?;
     let is_segment = |label: &str| segments.iter().any(|&symbol| grammar.name(symbol) == label);
     let of_state = (0..state.trees.len())
         .filter(|&occurrence| !state.trees[occurrence].is_empty())

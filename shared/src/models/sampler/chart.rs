@@ -9,8 +9,11 @@
 //! Values are computed in real space first, and again with numbers of unbounded exponent if the root's is out of range
 //! ([`crate::forest::inside`]).
 
+use std::ops::Range;
+
 use rand_pcg::Pcg64Mcg;
 
+use super::fixed::Fixed;
 use crate::forest::inside::Number;
 use crate::forest::{Forest, sample};
 use crate::grammar::ParamId;
@@ -124,9 +127,9 @@ impl<I: Copy + Into<u32>> Node<I> {
 }
 
 /// The adapted nonterminal that a node is of.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct Seat {
-    /// Its string; 0 for nodes of no adapted nonterminal.
+    /// Its string; 0 for one that no table can have while the node is drawn, and for nodes of no adapted nonterminal.
     pub string: u32,
     /// Its number and one; 0 for none.
     pub adapted: u32,
@@ -141,10 +144,10 @@ pub(super) struct Edge {
 }
 
 /// See the module's documentation.
-pub(super) struct Chart<P: Packed> {
-    leaves: Box<[Leaf]>,
-    nodes: Box<[Node<P::Index>]>,
-    edges: Box<[P]>,
+pub(super) struct Chart<'c, P: Packed> {
+    leaves: &'c [Leaf],
+    nodes: &'c [Node<P::Index>],
+    edges: &'c [P],
 }
 
 /// Weights of derivations while a tree or label is drawn.
@@ -200,8 +203,8 @@ pub(super) enum SketchStep {
     Param(ParamId),
     /// Joins any of the tables with that string.
     Joins(u32),
-    /// Opens a table with that string; its label follows, up to the [`SketchStep::End`] of it.
-    Opens(u32),
+    /// Opens a table; its label follows, up to the [`SketchStep::End`] of it.
+    Opens(Seat),
     End,
 }
 
@@ -222,11 +225,44 @@ enum Open {
     End,
 }
 
-/// A chart in the smallest form that it has room in.
-pub(super) enum AnyChart {
-    Small(Chart<Word>),
-    Medium(Chart<[u16; 3]>),
-    Large(Chart<Edge>),
+/// A chart of some form.
+pub(super) enum AnyChart<'c> {
+    Small(Chart<'c, Word>),
+    Medium(Chart<'c, [u16; 3]>),
+    Large(Chart<'c, Edge>),
+}
+
+/// Charts, each in the smallest form that it has room in, one behind the other: in a few large blocks of memory, which the system
+/// gets back.
+#[derive(Default)]
+pub(super) struct Charts {
+    leaves: Vec<Leaf>,
+    small: OfForm<Word>,
+    medium: OfForm<[u16; 3]>,
+    large: OfForm<Edge>,
+}
+
+/// Nodes and edges of the charts of a form.
+struct OfForm<P: Packed> {
+    nodes: Vec<Node<P::Index>>,
+    edges: Vec<P>,
+}
+
+/// Where a chart is.
+pub(super) struct Place {
+    form: Form,
+    leaves: Range<usize>,
+    parts: Parts,
+}
+
+/// Where its nodes and edges are.
+type Parts = [Range<usize>; 2];
+
+#[derive(Clone, Copy)]
+enum Form {
+    Small,
+    Medium,
+    Large,
 }
 
 /// Does the same with a chart of every form.
@@ -241,53 +277,105 @@ macro_rules! with_chart {
 }
 pub(super) use with_chart;
 
-impl AnyChart {
-    /// A chart of these values and edges.
-    pub fn new(leaves: &[Leaf], nodes: &[Node<u32>], edges: &[Edge]) -> AnyChart {
-        let medium = || Chart::new(leaves, nodes, edges).map(AnyChart::Medium);
-        let large = || Chart::new(leaves, nodes, edges).map(AnyChart::Large);
-        let small = Chart::new(leaves, nodes, edges).map(AnyChart::Small);
-        small.or_else(medium).or_else(large).expect("a large chart has room for every number")
+impl Charts {
+    /// Puts a chart of these values and edges behind the others.
+    pub fn push(&mut self, leaves: &[Leaf], nodes: &[Node<u32>], edges: &[Edge]) -> Place {
+        let start = self.leaves.len();
+        self.leaves.extend_from_slice(leaves);
+        let small = self.small.push(nodes, edges).map(|parts| (Form::Small, parts));
+        let medium = || self.medium.push(nodes, edges).map(|parts| (Form::Medium, parts));
+        let large = || self.large.push(nodes, edges).map(|parts| (Form::Large, parts));
+        let (form, parts) =
+            small.or_else(medium).or_else(large).expect("a large chart has room for every number");
+        Place { form, leaves: start..self.leaves.len(), parts }
     }
 
-    /// Replaces the numbers of strings by their `names`.
-    pub fn rename(&mut self, names: &[u32]) {
-        with_chart!(self, chart => chart.rename(names));
+    pub fn get(&self, place: &Place) -> AnyChart<'_> {
+        let leaves = &self.leaves[place.leaves.clone()];
+        match place.form {
+            Form::Small => AnyChart::Small(self.small.get(leaves, &place.parts)),
+            Form::Medium => AnyChart::Medium(self.medium.get(leaves, &place.parts)),
+            Form::Large => AnyChart::Large(self.large.get(leaves, &place.parts)),
+        }
     }
 
+    /// Replaces the numbers of strings by their `names`, and gives back memory that no chart needs.
+    pub fn close(&mut self, names: &[u32]) {
+        self.leaves.shrink_to_fit();
+        let leaves = checked(&mut self.leaves);
+        leaves.for_each(|leaf| leaf.seat.string = names[leaf.seat.string as usize]);
+        self.small.close(names);
+        self.medium.close(names);
+        self.large.close(names);
+    }
+
+    /// Bytes held.
+    pub fn size(&self) -> usize {
+        size_of_val(&*self.leaves) + self.small.size() + self.medium.size() + self.large.size()
+    }
+}
+
+impl<P: Packed> Default for OfForm<P> {
+    fn default() -> OfForm<P> {
+        OfForm { nodes: Vec::new(), edges: Vec::new() }
+    }
+}
+
+impl<P: Packed> OfForm<P> {
+    /// Puts the nodes and edges of a chart behind the others, if the form has room for their numbers.
+    fn push(&mut self, nodes: &[Node<u32>], edges: &[Edge]) -> Option<Parts> {
+        let (first_node, first_edge) = (self.nodes.len(), self.edges.len());
+        let narrow = |node: &Node<u32>| {
+            let [end, adapted] = [node.end, node.adapted].map(|number| P::Index::try_from(number).ok());
+            Some(Node { end: end?, adapted: adapted?, string: node.string })
+        };
+        self.nodes.extend(nodes.iter().map_while(narrow));
+        self.edges.extend(edges.iter().map_while(|&edge| P::pack(edge)));
+        let parts = [first_node..self.nodes.len(), first_edge..self.edges.len()];
+        if parts[0].len() == nodes.len() && parts[1].len() == edges.len() {
+            return Some(parts);
+        }
+        self.nodes.truncate(first_node);
+        self.edges.truncate(first_edge);
+        None
+    }
+
+    fn get<'c>(&'c self, leaves: &'c [Leaf], [nodes, edges]: &Parts) -> Chart<'c, P> {
+        Chart { leaves, nodes: &self.nodes[nodes.clone()], edges: &self.edges[edges.clone()] }
+    }
+
+    fn close(&mut self, names: &[u32]) {
+        self.nodes.shrink_to_fit();
+        self.edges.shrink_to_fit();
+        checked(&mut self.nodes).for_each(|node| node.string = names[node.string as usize]);
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(&*self.nodes) + size_of_val(&*self.edges)
+    }
+}
+
+impl AnyChart<'_> {
     /// Number of edges.
     pub fn n_edges(&self) -> usize {
         with_chart!(self, chart => chart.edges.len())
     }
 
-    /// Bytes held.
-    pub fn size(&self) -> usize {
-        with_chart!(self, chart => chart.size())
+    /// The values of strings that tables can have.
+    pub fn seats(&self) -> Vec<(usize, Seat)> {
+        with_chart!(self, chart => chart.seats().collect())
+    }
+
+    /// Whether the base of the adapted nonterminal at `value` has a single derivation.
+    pub fn is_unique(&self, value: usize, fixed: &Fixed) -> bool {
+        with_chart!(self, chart => chart.is_unique(value, fixed))
     }
 }
 
-impl<P: Packed> Chart<P> {
-    /// A chart of these values and edges, if it has room for their numbers.
-    fn new(leaves: &[Leaf], nodes: &[Node<u32>], edges: &[Edge]) -> Option<Chart<P>> {
-        let edges = edges.iter().map(|&edge| P::pack(edge)).collect::<Option<_>>()?;
-        let node = |node: &Node<u32>| {
-            let [end, adapted] = [node.end, node.adapted].map(|number| P::Index::try_from(number).ok());
-            Some(Node { end: end?, adapted: adapted?, string: node.string })
-        };
-        Some(Chart { leaves: leaves.into(), nodes: nodes.iter().map(node).collect::<Option<_>>()?, edges })
-    }
-
+impl<P: Packed> Chart<'_, P> {
     /// Number of values.
     pub fn len(&self) -> usize {
         1 + self.leaves.len() + self.nodes.len()
-    }
-
-    /// Bytes held.
-    pub fn size(&self) -> usize {
-        size_of_val(&*self.leaves)
-            + size_of_val(&*self.nodes)
-            + size_of_val(&*self.edges)
-            + size_of::<Chart<P>>()
     }
 
     /// The edges of node number `node`.
@@ -317,11 +405,23 @@ impl<P: Packed> Chart<P> {
         }
     }
 
-    /// Gives strings new numbers.
-    pub fn rename(&mut self, names: &[u32]) {
-        let leaves = self.leaves.iter_mut().map(|leaf| &mut leaf.seat.string);
-        let nodes = self.nodes.iter_mut().map(|node| &mut node.string);
-        leaves.chain(nodes).for_each(|string| *string = names[*string as usize]);
+    fn seats(&self) -> impl Iterator<Item = (usize, Seat)> + '_ {
+        let seats = self.leaves.iter().map(|leaf| leaf.seat).chain(self.nodes.iter().map(Node::seat));
+        (1..).zip(seats).filter(|(_, seat)| seat.string > 0)
+    }
+
+    fn is_unique(&self, value: usize, fixed: &Fixed) -> bool {
+        let Some(node) = (value - 1).checked_sub(self.leaves.len()) else {
+            return fixed.is_unique(self.leaves[value - 1].fixed);
+        };
+        let is_fixed = |tail: u32| match (tail as usize).checked_sub(1) {
+            None => true,
+            Some(at) => {
+                let leaf = self.leaves.get(at).filter(|leaf| leaf.seat.adapted == 0);
+                leaf.is_some_and(|leaf| fixed.is_unique(leaf.fixed))
+            }
+        };
+        matches!(self.edges(node), [only] if only.edge().tails.into_iter().all(is_fixed))
     }
 
     /// The values below the base of `value`, ascending.
@@ -363,7 +463,7 @@ impl<P: Packed> Chart<P> {
             *beta = weights.seated(leaf.seat, weights.fixed[leaf.fixed as usize]);
         }
         let mut start = 0;
-        for (at, node) in (1 + self.leaves.len()..).zip(&*self.nodes) {
+        for (at, node) in (1 + self.leaves.len()..).zip(self.nodes) {
             let end = node.end();
             meter.add(1 + end - start);
             let base = sum(&self.edges[start..end], weights.rules, beta);
@@ -415,7 +515,7 @@ impl<P: Packed> Chart<P> {
                         continue;
                     }
                     if seat.adapted > 0 {
-                        sketch.push(SketchStep::Opens(seat.string));
+                        sketch.push(SketchStep::Opens(seat));
                         open.push(Open::End);
                     }
                     (at, joins, opens, beta[at], point)
@@ -532,7 +632,9 @@ mod tests {
     ) -> (f64, Vec<SketchStep>) {
         let mut fixed = Fixed::default();
         fixed.node(&[crate::forest::Edge { param: 1, tails: [0, 0] }]);
-        let chart = Chart::<P>::new(leaves, nodes, edges).expect("it is small");
+        let mut of_form = OfForm::<P>::default();
+        let parts = of_form.push(nodes, edges).expect("it is small");
+        let chart = of_form.get(leaves, &parts);
         let shares = Shares { shares: &[0.0, 0.5, 1.5], inverse_totals: &[0.25, 0.5] };
         let weights = Weights { rules, fixed: &[1.0, rules[1]], opens: &[0.75, 0.5], joins: shares };
         let (mut beta, mut sketch, root) = (Vec::new(), Sketch::default(), chart.len() - 1);

@@ -1,13 +1,13 @@
 //! The sentences of a shard, ready for sampling: their charts, and the strings that adapted nonterminals may have.
 //!
-//! A *string* is a pair (adapted nonterminal, yield), numbered by shard from 1 on; 0 stands for no string. First come those that can be joined: a
-//! string that a shard has in one place only has no table when that place is drawn.
+//! A *string* is a pair (adapted nonterminal, yield). Those that a shard has in several places are numbered from 1 on. One that it has in one
+//! place only has number 0: no table has it when that place is drawn, so none can be joined. Nine of ten strings are such.
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::chart::AnyChart;
+use super::chart::{AnyChart, Charts, Place};
 use super::fixed::Fixed;
 use super::layout::Layout;
 use crate::data::Sentence;
@@ -28,13 +28,12 @@ pub struct Items {
     /// The adapted nonterminals, in symbol order.
     adapted: Vec<SymbolId>,
     items: Vec<Item>,
+    charts: Charts,
     fixed: Fixed,
     /// `[n_occurrences]`: the item of each occurrence; those of an item stand together.
     occurrences: Vec<u32>,
-    /// `[n_strings + 1]`.
+    /// `[n_strings + 1]`: those in several places.
     strings: Vec<StringOf>,
-    /// The last string that can be joined.
-    last_joined: u32,
     index: StringIndex,
     unparsable: Vec<u32>,
 }
@@ -43,14 +42,16 @@ pub struct Items {
 pub(super) struct Item {
     pub tokens: Vec<SymbolId>,
     /// `None` if the grammar cannot derive it.
-    pub chart: Option<AnyChart>,
+    pub chart: Option<Place>,
+    /// Symbols of the longest adapted constituent of its chart.
+    pub longest: usize,
     /// The value of the whole sentence.
     pub root: usize,
     /// Its parameters, of a grammar without adapted nonterminals.
     pub params: Vec<ParamId>,
 }
 
-/// A string of the shard.
+/// A string that is in several places.
 #[derive(Clone, Copy)]
 pub(super) struct StringOf {
     /// The number of its adapted nonterminal.
@@ -59,9 +60,6 @@ pub(super) struct StringOf {
     pub item: u32,
     /// Its value there.
     pub value: u32,
-    /// Its tokens there.
-    start: u32,
-    end: u32,
     /// Whether its label can be another one.
     has_choice: bool,
 }
@@ -73,16 +71,13 @@ impl Items {
     /// # Errors
     /// [`TooAmbiguous`] if a sentence has too many derivations.
     pub fn new(prepared: Arc<Prepared>, sentences: &[Sentence]) -> Result<Items, TooAmbiguous> {
-        let grammar = prepared.grammar.clone();
-        let none =
-            StringOf { adapted: StickId(0), item: u32::MAX, value: 0, start: 0, end: 0, has_choice: false };
         let mut items = Items {
-            adapted: grammar.adapted().collect(),
+            adapted: prepared.grammar.adapted().collect(),
             items: Vec::with_capacity(sentences.len()),
+            charts: Charts::default(),
             fixed: Fixed::default(),
             occurrences: Vec::new(),
-            strings: vec![none],
-            last_joined: 0,
+            strings: Vec::new(),
             index: StringIndex::default(),
             unparsable: Vec::new(),
             prepared: prepared.clone(),
@@ -92,32 +87,33 @@ impl Items {
         } else {
             Builder::open(&prepared.binary, &prepared.strings)
         };
-        // `[n_strings + 1]`: in how many places of how many trees.
+        // By string, while all have numbers, in the order in which they are found: in how many places of how many trees.
         let mut places = vec![0];
         let mut layout = Layout::default();
         for (at, sentence) in (0..).zip(sentences) {
             let tokens = sentence.tokens.clone();
-            let mut item = Item { tokens, chart: None, root: 0, params: Vec::new() };
+            let mut item = Item { tokens, chart: None, root: 0, longest: 0, params: Vec::new() };
             match builder.build_for_chain(Grammar::START.0, &sentence.tokens, &sentence.marks.brackets)? {
                 None => items.unparsable.push(at),
                 Some(forest) => {
                     items.adopt(&mut item, forest, &mut layout);
-                    places.resize(items.strings.len(), 0);
-                    let seats = layout.seats().map(|(_, seat)| seat.string as usize);
-                    seats.for_each(|string| places[string] += sentence.multiplicity.min(2));
+                    places.resize(1 + items.index.strings.len(), 0);
+                    layout
+                        .strings()
+                        .for_each(|string| places[string as usize] += sentence.multiplicity.min(2));
                 }
             }
             items.items.push(item);
             items.occurrences.extend((0..sentence.multiplicity).map(|_| at));
         }
         items.fixed.close();
-        items.renumber(&places);
+        items.number_strings(&places);
         Ok(items)
     }
 
     /// Gives `item` the chart of its forest.
     fn adopt(&mut self, item: &mut Item, forest: &Forest, layout: &mut Layout) {
-        let strings = self.find_strings(&item.tokens, forest);
+        let strings = self.find_strings(item, forest);
         if self.adapted.is_empty() {
             item.params = forest.params().filter(|&param| param != ParamId::ONE).collect();
             item.params.sort_unstable();
@@ -126,32 +122,17 @@ impl Items {
         let fixed = (!self.adapted.is_empty()).then_some(&mut self.fixed);
         layout.read(forest, &self.prepared.binary, &strings, fixed);
         item.root = layout.root();
-        item.chart = Some(layout.chart());
-        let number = self.items.len() as u32;
-        for (value, seat) in checked(layout.seats()) {
-            let known = self.strings[seat.string as usize];
-            let shortest = self.items.get(known.item as usize).map(|item| item.tokens.len());
-            if known.item == u32::MAX || shortest.is_some_and(|shortest| item.tokens.len() < shortest) {
-                let label = forest.labels[layout.node(value)];
-                self.strings[seat.string as usize] = StringOf {
-                    adapted: StickId(seat.adapted - 1),
-                    item: number,
-                    value: value as u32,
-                    start: label.start,
-                    end: label.end,
-                    has_choice: !layout.is_unique(value, &self.fixed),
-                };
-            }
-        }
+        item.chart = Some(layout.add_to(&mut self.charts));
     }
 
     /// The string of every node, 0 for those that are not of an adapted nonterminal. `[n_nodes]`
-    fn find_strings(&mut self, tokens: &[SymbolId], forest: &Forest) -> Vec<u32> {
+    fn find_strings(&mut self, item: &mut Item, forest: &Forest) -> Vec<u32> {
         let mut spans = Vec::new();
         for node in checked(1..forest.n_nodes()) {
             let label = forest.labels[node];
             if let Kind::Adapted(adapted) = self.prepared.binary.kinds[label.symbol as usize] {
                 spans.push((label.start, label.end, adapted, node));
+                item.longest = item.longest.max((label.end - label.start) as usize);
             }
         }
         stop::sort(&mut spans);
@@ -162,34 +143,42 @@ impl Items {
                 (begun, read, yielded) = (start, start, 0);
             }
             while read < end {
-                yielded = self.index.child(yielded, tokens[read as usize]);
+                yielded = self.index.child(yielded, item.tokens[read as usize]);
                 read += 1;
             }
-            let fresh = self.strings.len() as u32;
-            let string = *self.index.strings.entry((yielded, adapted)).or_insert(fresh);
-            if string == fresh {
-                self.strings.push(self.strings[0]);
-            }
-            found[node] = string;
+            let fresh = 1 + self.index.strings.len() as u32;
+            found[node] = *self.index.strings.entry((yielded, adapted)).or_insert(fresh);
         }
         found
     }
 
-    /// Numbers the strings anew: those first that are in several places.
-    fn renumber(&mut self, places: &[u32]) {
-        let joined = (1..places.len()).filter(|&string| places[string] > 1);
-        let others = (1..places.len()).filter(|&string| places[string] == 1);
-        let order: Vec<usize> = std::iter::once(0).chain(joined).chain(others).collect();
-        self.last_joined = places.iter().filter(|&&places| places > 1).count() as u32;
+    /// Numbers the strings that are in several places, in the order in which they were found, and forgets the others.
+    fn number_strings(&mut self, places: &[u32]) {
         let mut names = vec![0; places.len()];
-        for (name, &string) in (0..).zip(&order) {
-            names[string] = name;
+        let mut n_strings = 0;
+        for (name, _) in names.iter_mut().zip(places).filter(|&(_, &places)| places > 1) {
+            n_strings += 1;
+            *name = n_strings;
         }
-        self.strings = checked(order).map(|string| self.strings[string]).collect();
-        checked(self.index.strings.values_mut()).for_each(|string| *string = names[*string as usize]);
-        checked(&mut self.items)
-            .filter_map(|item| item.chart.as_mut())
-            .for_each(|chart| chart.rename(&names));
+        self.charts.close(&names);
+        self.index.rename(&names);
+        let unknown = StringOf { adapted: StickId(0), item: u32::MAX, value: 0, has_choice: false };
+        self.strings = vec![unknown; 1 + n_strings as usize];
+        for (number, item) in (0..).zip(checked(&self.items)) {
+            let Some(chart) = item.chart.as_ref().map(|place| self.charts.get(place)) else { continue };
+            for (value, seat) in checked(chart.seats()) {
+                let known = &mut self.strings[seat.string as usize];
+                let shortest = self.items.get(known.item as usize).map(|item| item.tokens.len());
+                if shortest.is_none_or(|shortest| item.tokens.len() < shortest) {
+                    *known = StringOf {
+                        adapted: StickId(seat.adapted - 1),
+                        item: number,
+                        value: value as u32,
+                        has_choice: !chart.is_unique(value, &self.fixed),
+                    };
+                }
+            }
+        }
     }
 
     /// Positions of the sentences that the grammar cannot derive: they have no trees.
@@ -209,20 +198,17 @@ impl Items {
         /// and what a sweep does besides.
         const SWEEP: u64 = 4096;
         let of_item = |&item: &u32| {
-            let chart = self.items[item as usize].chart.as_ref();
-            chart.map_or(0, |chart| DRAW + chart.n_edges() as u64)
+            self.chart(&self.items[item as usize]).map_or(0, |chart| DRAW + chart.n_edges() as u64)
         };
         SWEEP + self.occurrences.iter().map(of_item).sum::<u64>() + self.space().n_params() as u64
     }
 
     /// Bytes held.
     pub fn size(&self) -> usize {
-        let item = |item: &Item| {
-            let chart = item.chart.as_ref().map_or(0, AnyChart::size);
-            size_of::<Item>() + chart + 4 * (item.tokens.len() + item.params.len())
-        };
+        let item = |item: &Item| size_of::<Item>() + 4 * (item.tokens.len() + item.params.len());
+        let items = self.items.iter().map(item).sum::<usize>() + self.charts.size();
         let strings = size_of_val(&*self.strings) + 16 * (self.strings.len() + self.index.children.len());
-        self.items.iter().map(item).sum::<usize>() + self.fixed.size() + strings + 4 * self.occurrences.len()
+        items + self.fixed.size() + strings + 4 * self.occurrences.len()
     }
 
     /// The strings of nonterminals that rewrite to substrings.
@@ -250,14 +236,14 @@ impl Items {
         &self.items
     }
 
+    /// The chart of an item; `None` if the grammar cannot derive it.
+    pub(super) fn chart(&self, item: &Item) -> Option<AnyChart<'_>> {
+        item.chart.as_ref().map(|place| self.charts.get(place))
+    }
+
     /// Strings by number; the first one is unused.
     pub(super) fn strings(&self) -> &[StringOf] {
         &self.strings
-    }
-
-    /// The last string that can be joined.
-    pub(super) fn last_joined(&self) -> u32 {
-        self.last_joined
     }
 
     /// Whether the label of `string` can be another one.
@@ -279,19 +265,11 @@ impl Items {
         Expansions::new(&self.prepared.grammar, &self.prepared.lexicon)
     }
 
-    /// The string of adapted nonterminal number `adapted` with that yield, if it occurs.
-    pub(super) fn string(&self, adapted: StickId, tokens: &[SymbolId]) -> Option<u32> {
-        let mut yielded = 0;
-        for &token in tokens {
-            yielded = *self.index.children.get(&(yielded, token))?;
-        }
-        self.index.strings.get(&(yielded, adapted)).copied()
-    }
-
-    /// The yield of `string`.
-    pub(super) fn tokens(&self, string: u32) -> &[SymbolId] {
-        let StringOf { item, start, end, .. } = self.strings[string as usize];
-        &self.items[item as usize].tokens[start as usize..end as usize]
+    /// The number of the string of adapted nonterminal number `adapted` with that yield; 0 if it is not in several places.
+    pub(super) fn string(&self, adapted: StickId, tokens: &[SymbolId]) -> u32 {
+        let child = |node, token: &SymbolId| self.index.children.get(&(node, *token)).copied();
+        let yielded = tokens.iter().try_fold(0, child);
+        yielded.and_then(|yielded| self.index.strings.get(&(yielded, adapted)).copied()).unwrap_or(0)
     }
 }
 
@@ -308,5 +286,15 @@ impl StringIndex {
     fn child(&mut self, node: u32, token: SymbolId) -> u32 {
         let fresh = 1 + self.children.len() as u32;
         *self.children.entry((node, token)).or_insert(fresh)
+    }
+
+    /// Replaces the numbers of strings by their `names`, and forgets those that have none.
+    fn rename(&mut self, names: &[u32]) {
+        self.strings.retain(|_, string| {
+            *string = names[*string as usize];
+            *string > 0
+        });
+        self.strings.shrink_to_fit();
+        self.children.shrink_to_fit();
     }
 }

@@ -1,6 +1,6 @@
 //! Makes a [`Chart`] of a forest.
 
-use super::chart::{self, AnyChart, Leaf, Node, Seat};
+use super::chart::{self, Charts, Leaf, Node, Place, Seat};
 use super::fixed::Fixed;
 use crate::forest::binary::{BinaryGrammar, Kind};
 use crate::forest::{Edge, Forest, Label};
@@ -14,8 +14,7 @@ pub(super) struct Layout {
     leaves: Vec<Leaf>,
     nodes: Vec<Node<u32>>,
     edges: Vec<chart::Edge>,
-    /// The node of the forest of every leaf, and of every other node.
-    of_leaves: Vec<u32>,
+    /// The node of the forest of every node.
     of_nodes: Vec<u32>,
     fixed: Vec<Edge>,
 }
@@ -41,7 +40,7 @@ impl Layout {
         mut fixed: Option<&mut Fixed>,
     ) {
         self.clear();
-        let Layout { placed, leaves, nodes, edges, of_leaves, of_nodes, fixed: fixed_edges } = self;
+        let Layout { placed, leaves, nodes, edges, of_nodes, fixed: fixed_edges } = self;
         placed.push(Placed::Fixed(0));
         let mut meter = Meter::default();
         for node in 1..forest.n_nodes() {
@@ -50,7 +49,6 @@ impl Layout {
             placed.push(match binary.kinds[symbol as usize] {
                 Kind::Adapted(number) => match placed[base(forest, node)] {
                     Placed::Fixed(fixed) => {
-                        of_leaves.push(node as u32);
                         leaves.push(Leaf {
                             fixed,
                             seat: Seat { string: strings[node], adapted: number.0 + 1 },
@@ -90,9 +88,8 @@ impl Layout {
             nodes.push(Node { end: 0, adapted, string });
         }
         // Fixed nodes that others use are leaves as well.
-        let mut leaf = |placed: &mut Placed, node: usize| {
+        let mut leaf = |placed: &mut Placed| {
             if let Placed::Fixed(fixed) = *placed {
-                of_leaves.push(node as u32);
                 leaves.push(Leaf { fixed, seat: Seat::default() });
                 *placed = Placed::Leaf(leaves.len() as u32 - 1);
             }
@@ -101,11 +98,11 @@ impl Layout {
             meter.add(1 + forest.edges_of(node as usize).len());
             for tail in edges_of(forest, node as usize, binary).iter().flat_map(|edge| edge.tails) {
                 if tail != 0 {
-                    leaf(&mut placed[tail as usize], tail as usize);
+                    leaf(&mut placed[tail as usize]);
                 }
             }
         }
-        leaf(&mut placed[forest.root()], forest.root());
+        leaf(&mut placed[forest.root()]);
         let n_leaves = leaves.len() as u32;
         let value = |tail: u32| match placed[tail as usize] {
             Placed::Leaf(leaf) => 1 + leaf,
@@ -125,7 +122,6 @@ impl Layout {
         self.leaves.clear();
         self.nodes.clear();
         self.edges.clear();
-        self.of_leaves.clear();
         self.of_nodes.clear();
     }
 
@@ -138,39 +134,16 @@ impl Layout {
         }
     }
 
-    /// The node of the forest that `value` is of.
-    pub fn node(&self, value: usize) -> usize {
-        let at = value - 1;
-        let node = self.of_leaves.get(at).unwrap_or_else(|| &self.of_nodes[at - self.leaves.len()]);
-        *node as usize
+    /// The strings of adapted nonterminals, each as often as it is derived.
+    pub fn strings(&self) -> impl Iterator<Item = u32> + '_ {
+        let strings =
+            self.leaves.iter().map(|leaf| leaf.seat.string).chain(self.nodes.iter().map(|node| node.string));
+        strings.filter(|&string| string > 0)
     }
 
-    /// The values of adapted nonterminals.
-    pub fn seats(&self) -> impl Iterator<Item = (usize, Seat)> + '_ {
-        let seats = self.leaves.iter().map(|leaf| leaf.seat).chain(self.nodes.iter().map(Node::seat));
-        (1..).zip(seats).filter(|(_, seat)| seat.adapted > 0)
-    }
-
-    /// Whether the base of an adapted nonterminal has a single derivation.
-    pub fn is_unique(&self, value: usize, fixed: &Fixed) -> bool {
-        let Some(node) = (value - 1).checked_sub(self.leaves.len()) else {
-            return fixed.is_unique(self.leaves[value - 1].fixed);
-        };
-        let start = node.checked_sub(1).map_or(0, |before| self.nodes[before].end);
-        let is_unique = |tail: u32| match (tail as usize).checked_sub(1) {
-            None => true,
-            Some(at) => {
-                let leaf = self.leaves.get(at).filter(|leaf| leaf.seat.adapted == 0);
-                leaf.is_some_and(|leaf| fixed.is_unique(leaf.fixed))
-            }
-        };
-        let edges = &self.edges[start as usize..self.nodes[node].end as usize];
-        matches!(edges, [only] if only.tails.into_iter().all(is_unique))
-    }
-
-    /// The chart of the forest that was read.
-    pub fn chart(&self) -> AnyChart {
-        AnyChart::new(&self.leaves, &self.nodes, &self.edges)
+    /// Puts the chart of the forest that was read behind the others.
+    pub fn add_to(&self, charts: &mut Charts) -> Place {
+        charts.push(&self.leaves, &self.nodes, &self.edges)
     }
 }
 

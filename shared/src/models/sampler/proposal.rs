@@ -15,7 +15,7 @@ use rand_pcg::Pcg64Mcg;
 use rustc_hash::FxHashMap;
 
 use super::chart::{
-    AnyChart, Chart, Heated, Joins, Packed, Shares, Sketch, SketchStep, Weight, Weights, with_chart,
+    AnyChart, Chart, Heated, Joins, Packed, Seat, Shares, Sketch, SketchStep, Weight, Weights, with_chart,
 };
 use super::items::{Item, Items};
 use super::seating::{Product, Seating};
@@ -134,15 +134,14 @@ impl Proposer {
         let sketch = std::mem::take(&mut self.sketch);
         self.opened.clear();
         let opened = &mut self.opened;
-        let choices = settle(seating, &sketch.steps, random, |seating, string, label, random| {
-            let same =
-                |table: &&TableId| seating.string(**table) == string && seating.label(**table) == label;
+        let choices = settle(seating, &sketch.steps, random, |seating, seat, label, random| {
+            let same = |table: &&TableId| seating.seat_of(**table) == seat && seating.label(**table) == label;
             let n_same = opened.iter().filter(same).count();
             if n_same > 0 && uniform(random) < 0.5 {
                 let chosen = below(n_same, random);
                 return *opened.iter().filter(same).nth(chosen).expect("there are as many");
             }
-            let table = seating.prepare(string, label);
+            let table = seating.prepare(seat, label);
             opened.push(table);
             table
         });
@@ -150,16 +149,16 @@ impl Proposer {
         choices
     }
 
-    /// [`Proposer::draw`] with `opens`, which returns the table that a node opens for a string and a label.
+    /// [`Proposer::draw`] with `opens`, which returns the table that a node opens, with its label.
     pub fn draw_with(
         &mut self,
         seating: &mut Seating,
         target: Target,
         random: &mut Pcg64Mcg,
-        mut opens: impl FnMut(&mut Seating, u32, Vec<Choice>) -> TableId,
+        mut opens: impl FnMut(&mut Seating, Seat, Vec<Choice>) -> TableId,
     ) -> Vec<Choice> {
         self.sketch(seating, target, random);
-        settle(seating, &self.sketch.steps, random, |seating, string, label, _| opens(seating, string, label))
+        settle(seating, &self.sketch.steps, random, |seating, seat, label, _| opens(seating, seat, label))
     }
 
     /// `probability` to the power 1/T.
@@ -177,8 +176,8 @@ impl Proposer {
         };
         let item = &seating.items.items()[number as usize];
         self.weigh(seating, item);
-        let chart = item.chart.as_ref().expect("items without a derivation are skipped");
-        with_chart!(chart, chart => self.sketch_in(chart, seating, item, target, random));
+        let chart = seating.items.chart(item).expect("items without a derivation are skipped");
+        with_chart!(&chart, chart => self.sketch_in(chart, seating, item, target, random));
     }
 
     /// Fills in the weights that are not those of tables.
@@ -205,7 +204,7 @@ impl Proposer {
 
     fn sketch_in<P: Packed>(
         &mut self,
-        chart: &Chart<P>,
+        chart: &Chart<'_, P>,
         seating: &Seating,
         item: &Item,
         target: Target,
@@ -213,8 +212,7 @@ impl Proposer {
     ) {
         let Proposer { temperature, real: values, wide, shares, below, sketch, .. } = self;
         let (items, temperature) = (seating.items, *temperature);
-        let joins =
-            Shares { shares: &seating.shares[..=items.last_joined() as usize], inverse_totals: shares };
+        let joins = Shares { shares: &seating.shares, inverse_totals: shares };
         let (root, below) = match target {
             Target::Tree(_) => (item.root, None),
             Target::Label(string) => {
@@ -267,7 +265,7 @@ impl Proposer {
                 Some(Choice::Param(param)) if is_drawn => rules.times_wide(self.rules[param.index()]),
                 Some(Choice::Param(param)) => weights.times(seating.param(param)),
                 Some(Choice::Table(table)) => {
-                    let string = seating.string(table);
+                    let string = seating.seat_of(table).string;
                     let customers = seating.customers(table);
                     let restaurant = seating.restaurant(table);
                     if customers == 0 {
@@ -280,9 +278,9 @@ impl Proposer {
                 }
                 None => {
                     let Some((table, ..)) = self.reading.pop() else { break };
-                    let (string, label) = (seating.string(table), seating.label(table));
+                    let (seat, label) = (seating.seat_of(table), seating.label(table));
                     let same = |other: &&TableId| {
-                        seating.string(**other) == string && seating.label(**other) == label
+                        seating.seat_of(**other) == seat && seating.label(**other) == label
                     };
                     let n_same = self.opened.iter().filter(same).count();
                     if n_same > 0 {
@@ -303,7 +301,7 @@ impl Proposer {
 
 /// Source of a draw: the root of a chart, or its base, with the values below that.
 struct Drawing<'c, P: Packed> {
-    chart: &'c Chart<P>,
+    chart: &'c Chart<'c, P>,
     root: usize,
     below: Option<&'c [u32]>,
     fixed: &'c Forest,
@@ -335,20 +333,20 @@ fn settle(
     seating: &mut Seating,
     sketch: &[SketchStep],
     random: &mut Pcg64Mcg,
-    mut opens: impl FnMut(&mut Seating, u32, Vec<Choice>, &mut Pcg64Mcg) -> TableId,
+    mut opens: impl FnMut(&mut Seating, Seat, Vec<Choice>, &mut Pcg64Mcg) -> TableId,
 ) -> Vec<Choice> {
     let mut choices = Vec::new();
-    // The strings of the labels that are being written, and what was written around them.
-    let mut around: Vec<(u32, Vec<Choice>)> = Vec::new();
+    // The seats whose labels are being written, and what was written around them.
+    let mut around: Vec<(Seat, Vec<Choice>)> = Vec::new();
     for sketched in sketch {
         match *sketched {
             SketchStep::Param(param) => choices.push(Choice::Param(param)),
             SketchStep::Joins(string) => choices.push(Choice::Table(seating.choose(string, random))),
-            SketchStep::Opens(string) => around.push((string, std::mem::take(&mut choices))),
+            SketchStep::Opens(seat) => around.push((seat, std::mem::take(&mut choices))),
             SketchStep::End => {
-                let (string, outer) = around.pop().expect("a label that ends has begun");
+                let (seat, outer) = around.pop().expect("a label that ends has begun");
                 let label = std::mem::replace(&mut choices, outer);
-                let table = opens(seating, string, label, random);
+                let table = opens(seating, seat, label, random);
                 choices.push(Choice::Table(table));
             }
         }

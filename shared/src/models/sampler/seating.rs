@@ -7,10 +7,11 @@
 //!
 //! Both are exchangeable: the product over all customers, in any order, is the joint probability; and a customer is unseated as if it had come last.
 //!
-//! Invariant: a table with customers is in the list of its string; its label is counted once, however many they are.
+//! Invariant: a table with customers is in the list of its string, if that is in several places; its label is counted once, however many they are.
 
 use rand_pcg::Pcg64Mcg;
 
+use super::chart::Seat;
 use super::items::Items;
 use super::prior::Prior;
 use super::state::{Choice, State, StateError, Table, TableId};
@@ -36,7 +37,7 @@ pub(super) struct Seating<'a> {
     pub restaurants: Vec<Restaurant>,
     /// `[n_strings + 1]`.
     seated: Vec<Occupancy>,
-    /// By string, up to the last one that can be joined: Σ_k (n_k − d) over its tables.
+    /// `[n_strings + 1]`: Σ_k (n_k − d) over its tables.
     pub shares: Vec<f64>,
     tables: Vec<SeatedTable>,
     free: Vec<TableId>,
@@ -57,6 +58,7 @@ struct Occupancy {
 
 /// A table.
 struct SeatedTable {
+    /// 0 if its string is in one place only.
     string: u32,
     /// The number of its adapted nonterminal.
     adapted: StickId,
@@ -70,8 +72,7 @@ const NO_TABLE: TableId = TableId(u32::MAX);
 
 impl SeatedTable {
     /// A table without customers.
-    fn new(items: &Items, string: u32, label: Vec<Choice>) -> SeatedTable {
-        let adapted = items.strings()[string as usize].adapted;
+    fn new(string: u32, adapted: StickId, label: Vec<Choice>) -> SeatedTable {
         SeatedTable { string, adapted, customers: 0, label, next: NO_TABLE }
     }
 }
@@ -101,7 +102,7 @@ impl<'a> Seating<'a> {
             totals: vec![0; prior.groups.len()],
             restaurants: hyper.iter().copied().map(Restaurant::new).collect(),
             seated: vec![Occupancy { customers: 0, tables: 0, first: NO_TABLE }; items.strings().len()],
-            shares: vec![0.0; items.last_joined() as usize + 1],
+            shares: vec![0.0; items.strings().len()],
             tables: Vec::new(),
             free: Vec::new(),
             todo: Vec::new(),
@@ -112,11 +113,17 @@ impl<'a> Seating<'a> {
     /// Seats everyone as in `state`, if it is one of `items`.
     pub fn resume(items: &'a Items, prior: &'a Prior, state: &State) -> Result<Seating<'a>, StateError> {
         let mut seating = Seating::new(items, prior, &state.hyper);
-        for (table, string) in checked(state.tables.iter().zip(state.strings(items)?)) {
-            seating.tables.push(SeatedTable::new(items, string, table.label.clone()));
+        for (table, tokens) in checked(state.tables.iter().zip(state.check(items)?)) {
+            let adapted = items.number(table.symbol).expect("the tables were checked");
+            let string = items.string(adapted, &tokens);
+            seating.tables.push(SeatedTable::new(string, adapted, table.label.clone()));
         }
         for tree in checked(&state.trees) {
             seating.seat(tree);
+        }
+        // As a sentence that is too long for it has the string too.
+        if seating.tables.iter().any(|table| table.string == 0 && table.customers > 1) {
+            return Err(StateError("a string that is in one place has a table in two"));
         }
         seating.sort();
         Ok(seating)
@@ -193,7 +200,9 @@ impl<'a> Seating<'a> {
         for serving in &self.tables {
             self.seated[serving.string as usize].first = NO_TABLE;
         }
-        for (at, serving) in self.tables.iter_mut().enumerate().rev() {
+        for (at, serving) in
+            self.tables.iter_mut().enumerate().rev().filter(|(_, serving)| serving.string > 0)
+        {
             let first = &mut self.seated[serving.string as usize].first;
             serving.next = std::mem::replace(first, TableId(at as u32));
         }
@@ -204,12 +213,6 @@ impl<'a> Seating<'a> {
         let exists = |table: TableId| (table != NO_TABLE).then_some(table);
         let first = exists(self.seated[string as usize].first);
         std::iter::successors(first, move |table| exists(self.tables[table.index()].next))
-    }
-
-    /// Customers and tables of `string`.
-    pub fn uses_of(&self, string: u32) -> (u32, u32) {
-        let Occupancy { customers, tables, .. } = self.seated[string as usize];
-        (customers, tables)
     }
 
     /// The probability that the next one of its group is `param`.
@@ -240,17 +243,15 @@ impl<'a> Seating<'a> {
         params.map(|param| Wide::from_f64(mean(param))).collect()
     }
 
-    pub fn adapted(&self, string: u32) -> usize {
-        self.items.strings()[string as usize].adapted.index()
-    }
-
     /// The restaurant that `table` is in.
     pub fn restaurant(&self, table: TableId) -> &Restaurant {
         &self.restaurants[self.tables[table.index()].adapted.index()]
     }
 
-    pub fn string(&self, table: TableId) -> u32 {
-        self.tables[table.index()].string
+    /// String and adapted nonterminal of `table`.
+    pub fn seat_of(&self, table: TableId) -> Seat {
+        let SeatedTable { string, adapted, .. } = self.tables[table.index()];
+        Seat { string, adapted: adapted.0 + 1 }
     }
 
     pub fn customers(&self, table: TableId) -> u32 {
@@ -300,8 +301,8 @@ impl<'a> Seating<'a> {
     }
 
     /// A table without customers.
-    pub fn prepare(&mut self, string: u32, label: Vec<Choice>) -> TableId {
-        let serving = SeatedTable::new(self.items, string, label);
+    pub fn prepare(&mut self, seat: Seat, label: Vec<Choice>) -> TableId {
+        let serving = SeatedTable::new(seat.string, StickId(seat.adapted - 1), label);
         match self.free.pop() {
             Some(table) => {
                 self.tables[table.index()] = serving;
@@ -361,19 +362,21 @@ impl<'a> Seating<'a> {
             }
             Choice::Table(id) => {
                 let table = &mut self.tables[id.index()];
-                let string = table.string as usize;
-                let seated = &mut self.seated[string];
                 let restaurant = &mut self.restaurants[table.adapted.index()];
                 products.seats.times(restaurant.predict(table.customers));
-                if table.customers == 0 {
-                    table.next = std::mem::replace(&mut seated.first, id);
-                    seated.tables += 1;
+                let is_new = table.customers == 0;
+                restaurant.seat(&mut table.customers);
+                if is_new {
                     self.todo.push(id);
                 }
-                restaurant.seat(&mut table.customers);
-                seated.customers += 1;
-                if let Some(shares) = self.shares.get_mut(string) {
-                    *shares = seated.shares(restaurant.hyper.discount);
+                if table.string > 0 {
+                    let seated = &mut self.seated[table.string as usize];
+                    if is_new {
+                        table.next = std::mem::replace(&mut seated.first, id);
+                        seated.tables += 1;
+                    }
+                    seated.customers += 1;
+                    self.shares[table.string as usize] = seated.shares(restaurant.hyper.discount);
                 }
             }
         }
@@ -397,14 +400,16 @@ impl<'a> Seating<'a> {
                 let (is_empty, next, discount) =
                     (table.customers == 0, table.next, restaurant.hyper.discount);
                 if is_empty {
-                    self.unlink(id, string, next);
                     self.todo.push(id);
                     left.push(id);
                 }
-                let seated = &mut self.seated[string];
-                seated.customers -= 1;
-                if let Some(shares) = self.shares.get_mut(string) {
-                    *shares = seated.shares(discount);
+                if string > 0 {
+                    if is_empty {
+                        self.unlink(id, string, next);
+                    }
+                    let seated = &mut self.seated[string];
+                    seated.customers -= 1;
+                    self.shares[string] = seated.shares(discount);
                 }
             }
         }

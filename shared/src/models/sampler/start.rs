@@ -4,7 +4,8 @@ use rand_pcg::Pcg64Mcg;
 use rustc_hash::FxHashMap;
 
 use super::Chain;
-use super::items::Items;
+use super::chart::Seat;
+use super::items::{Item, Items};
 use super::prior::Prior;
 use super::proposal::{Proposer, Target};
 use super::seating::Seating;
@@ -101,8 +102,7 @@ impl<'a> Chain<'a> {
                 proposer.set_mean_rules(&seating);
                 for (tree, &item) in trees.iter_mut().zip(items.occurrences()) {
                     if has_chart(item) {
-                        let mut join =
-                            |seating: &mut Seating, string, label| labels.join(seating, string, label);
+                        let mut join = |seating: &mut Seating, seat, label| labels.join(seating, seat, label);
                         *tree = proposer.draw_with(&mut seating, Target::Tree(item), random, &mut join);
                     }
                 }
@@ -132,8 +132,7 @@ impl<'a> Chain<'a> {
                     stop::check();
                     let item = &items.items()[items.occurrences()[number] as usize];
                     if item.chart.is_some() {
-                        *tree =
-                            reader.read(&mut seating, &mut labels, number, &given[number], &item.tokens)?;
+                        *tree = reader.read(&mut seating, &mut labels, number, &given[number], item)?;
                     }
                 }
             }
@@ -148,13 +147,13 @@ impl<'a> Chain<'a> {
     }
 }
 
-/// The tables so far, by string and label.
+/// The tables so far, by their strings and labels.
 #[derive(Default)]
-struct Labels(FxHashMap<(u32, Vec<Choice>), TableId>);
+struct Labels(FxHashMap<(Seat, Vec<Choice>), TableId>);
 
 impl Labels {
-    fn join(&mut self, seating: &mut Seating, string: u32, label: Vec<Choice>) -> TableId {
-        *self.0.entry((string, label.clone())).or_insert_with(|| seating.prepare(string, label))
+    fn join(&mut self, seating: &mut Seating, seat: Seat, label: Vec<Choice>) -> TableId {
+        *self.0.entry((seat, label.clone())).or_insert_with(|| seating.prepare(seat, label))
     }
 }
 
@@ -178,7 +177,7 @@ impl<'a> Reader<'a> {
         labels: &mut Labels,
         number: usize,
         tree: &Tree,
-        tokens: &[SymbolId],
+        item: &Item,
     ) -> Result<Vec<Choice>, StartError> {
         let nodes = tree.nodes();
         let other = StartError::OtherSentence { tree: number };
@@ -204,18 +203,24 @@ impl<'a> Reader<'a> {
         let mut around: Vec<(usize, usize, StickId, Vec<Choice>)> = Vec::new();
         for at in 0..=nodes.len() {
             while let Some((_, first, adapted, outer)) = around.pop_if(|(end, ..)| *end == at) {
-                let Some(string) = self.items.string(adapted, &read[first..]) else {
-                    let found = read.len() - first;
-                    return Err(if tokens.len() > LONG_SENTENCE && found > LONG_YIELD as usize {
+                let found = read.len() - first;
+                if found > item.longest {
+                    return Err(if item.tokens.len() > LONG_SENTENCE && found > LONG_YIELD as usize {
                         let symbol = self.items.adapted()[adapted.index()];
                         let symbol = self.items.grammar().name(symbol).to_owned();
                         StartError::LongYield { tree: number, symbol, found }
                     } else {
                         other
                     });
-                };
+                }
+                let seat =
+                    Seat { string: self.items.string(adapted, &read[first..]), adapted: adapted.0 + 1 };
                 let label = std::mem::replace(&mut choices, outer);
-                choices.push(Choice::Table(labels.join(seating, string, label)));
+                let n_labels = labels.0.len();
+                choices.push(Choice::Table(labels.join(seating, seat, label)));
+                if seat.string == 0 && labels.0.len() == n_labels {
+                    return Err(other);
+                }
             }
             if at == nodes.len() {
                 break;
@@ -236,6 +241,6 @@ impl<'a> Reader<'a> {
             };
             choices.push(Choice::Param(param));
         }
-        if symbols[0] == Grammar::START && read == tokens { Ok(choices) } else { Err(other) }
+        if symbols[0] == Grammar::START && read == item.tokens { Ok(choices) } else { Err(other) }
     }
 }

@@ -7,6 +7,7 @@
 //! Invariant: a table comes after those that its label sits at, and tables are numbered in the order in which the trees first
 //! come to them; so equal states have equal forms.
 
+use std::collections::BTreeMap;
 use std::num::TryFromIntError;
 
 use serde::{Deserialize, Serialize};
@@ -68,6 +69,19 @@ pub struct Table {
     pub label: Vec<Choice>,
 }
 
+/// Uses of a string in a state.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Uses {
+    /// The adapted nonterminal.
+    pub symbol: SymbolId,
+    /// Its yield.
+    pub string: Vec<SymbolId>,
+    /// Nodes that have it, each subtree of a table counted once.
+    pub customers: u32,
+    /// Tables that they sit at.
+    pub tables: u32,
+}
+
 /// See the module's documentation.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct State {
@@ -82,7 +96,7 @@ pub struct State {
 /// Why a [`State`] does not fit some sentences.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct StateError(&'static str);
+pub struct StateError(pub(super) &'static str);
 
 /// A sentence that a tree has to derive.
 #[derive(Clone, Copy, Debug)]
@@ -94,26 +108,34 @@ pub struct Derived<'a> {
 }
 
 impl State {
-    /// Checks that it is one of `items`, so that every index points at something and every tree derives its sentence.
-    pub fn check(&self, items: &Items) -> Result<(), StateError> {
-        self.strings(items).map(drop)
-    }
-
-    /// The string of every table; an error says why this is no state of `items`.
-    pub(super) fn strings(&self, items: &Items) -> Result<Vec<u32>, StateError> {
+    /// The yield of every table; an error says why this is no state of `items`: every index has to point at something, and every tree to
+    /// derive its sentence.
+    pub fn check(&self, items: &Items) -> Result<Vec<Vec<SymbolId>>, StateError> {
         let occurrences: Vec<Derived<'_>> = items
             .occurrences()
             .iter()
             .map(|&item| &items.items()[item as usize])
             .map(|item| Derived { tokens: &item.tokens, is_derivable: Some(item.chart.is_some()) })
             .collect();
-        let yields = self.yields(&items.expansions(), &occurrences)?;
-        let string = |(table, tokens): (&Table, Vec<SymbolId>)| {
-            let number =
-                items.number(table.symbol).ok_or(StateError("a table is of no adapted nonterminal"))?;
-            items.string(number, &tokens).ok_or(StateError("a table has a string that no sentence has"))
-        };
-        self.tables.iter().zip(yields).map(string).collect()
+        self.yields(&items.expansions(), &occurrences)
+    }
+
+    /// The strings of the tables, which have these yields, sorted by nonterminal and string.
+    pub fn uses(&self, yields: Vec<Vec<SymbolId>>) -> Vec<Uses> {
+        let mut customers = vec![0; yields.len()];
+        let labels = self.tables.iter().map(|table| &table.label);
+        for choice in checked(self.trees.iter().chain(labels)).flatten() {
+            if let Choice::Table(table) = choice {
+                customers[table.index()] += 1;
+            }
+        }
+        let mut uses: BTreeMap<(SymbolId, Vec<SymbolId>), (u32, u32)> = BTreeMap::new();
+        for ((table, string), customers) in checked(self.tables.iter().zip(yields)).zip(customers) {
+            let (all, tables) = uses.entry((table.symbol, string)).or_default();
+            (*all, *tables) = (*all + customers, *tables + 1);
+        }
+        let of_string = |((symbol, string), (customers, tables))| Uses { symbol, string, customers, tables };
+        uses.into_iter().map(of_string).collect()
     }
 
     /// The yield of every table; an error says why this is no state of these occurrences of sentences.

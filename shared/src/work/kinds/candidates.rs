@@ -10,6 +10,8 @@
 mod constituents;
 mod substrings;
 
+use std::sync::Arc;
+
 use constituents::Constituents;
 use serde::{Deserialize, Serialize};
 use substrings::Substrings;
@@ -21,7 +23,7 @@ use crate::grammar::lexicon::Strings;
 use crate::grammar::{StickId, SymbolId};
 use crate::stop::{self, checked};
 use crate::work::context::Context;
-use crate::work::context::patterns::Constituent;
+use crate::work::context::patterns::{Constituent, Patterns};
 use crate::work::error::ComputeError;
 use crate::work::heap::flat;
 
@@ -114,9 +116,12 @@ pub fn run(context: &Context<'_>, lengths: &Lengths) -> Result<Candidates, Compu
     let (sentences, prepared) = (context.sentences()?, context.prepared());
     let adapted: Vec<SymbolId> = prepared.grammar.adapted().collect();
     let mut begin = Begin::new(&prepared, adapted.len());
-    // The constituents of chains are found by the chains themselves.
-    let max_length = if lengths.are_for_chains() { Lengths::NONE.max_length } else { lengths.max_length };
-    let patterns = context.patterns(max_length);
+    // The constituents of chains are found by the chains themselves, so those of patterns are not kept for other tasks.
+    let patterns = if lengths.are_for_chains() {
+        Arc::new(Patterns::new(&prepared.grammar, Lengths::NONE.max_length))
+    } else {
+        context.patterns(lengths.max_length)
+    };
     let mut constituents = Constituents::new(&prepared, &patterns, *lengths);
     let mut short = rules_builder(&prepared).with_max_yield(SHORT_YIELD);
     let mut whole = rules_builder(&prepared);

@@ -180,10 +180,10 @@ fn sweep(prepared: &Prepared, items: &Items, work: &Sweeps, at_once: u32) -> Res
         labels += sweep.labels;
         log_seating = sweep.log_seating;
     }
+    let state = chain.state();
     let (mut strings, mut analyses) = (Vec::new(), Vec::new());
     if let Some(segments) = work.keep.as_ref().filter(|_| left == 0) {
-        strings = chain.strings();
-        strings.sort_unstable_by(|a, b| (a.symbol, &a.string).cmp(&(b.symbol, &b.string)));
+        strings = state.uses(state.check(items).expect("the state of a chain is one of its sentences"));
         let is_segment = |label: &str| segments.iter().any(|&symbol| prepared.grammar.name(symbol) == label);
         let occurrences = 0..items.occurrences().len();
         analyses.extend(
@@ -193,7 +193,6 @@ fn sweep(prepared: &Prepared, items: &Items, work: &Sweeps, at_once: u32) -> Res
         );
     }
     let uses = chain.uses().to_vec();
-    let state = chain.state();
     let shard_state = match left {
         0 => ShardState::Chain(state),
         _ => ShardState::Sweeping(Sweeping { state, random: random::state(&random), left }),
