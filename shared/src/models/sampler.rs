@@ -58,6 +58,8 @@ pub mod state;
 
 mod fixed;
 
+mod repeats;
+
 mod chart;
 
 mod layout;

@@ -9,8 +9,6 @@
 //! Values are computed in real space first, and again with numbers of unbounded exponent if the root's is out of range
 //! ([`crate::forest::inside`]).
 
-use std::ops::Range;
-
 use rand_pcg::Pcg64Mcg;
 
 use super::fixed::Fixed;
@@ -169,7 +167,7 @@ pub(super) trait Joins<N> {
 /// Σ_k (n_k − d) / (n + c).
 #[derive(Clone, Copy)]
 pub(super) struct Shares<'w> {
-    /// By string, up to the last one that can be joined: Σ_k (n_k − d).
+    /// By string: Σ_k (n_k − d); 0 for string 0.
     pub shares: &'w [f64],
     /// 1 / (n + c) by adapted nonterminal.
     pub inverse_totals: &'w [f64],
@@ -185,9 +183,7 @@ pub(super) struct Heated<'w> {
 impl Joins<f64> for Shares<'_> {
     #[inline]
     fn weight(&self, seat: Seat) -> f64 {
-        // Strings that no table can have are read in one place.
-        let string = if (seat.string as usize) < self.shares.len() { seat.string } else { 0 };
-        self.shares[string as usize] * self.inverse_totals[seat.adapted as usize - 1]
+        self.shares[seat.string as usize] * self.inverse_totals[seat.adapted as usize - 1]
     }
 }
 
@@ -232,11 +228,10 @@ pub(super) enum AnyChart<'c> {
     Large(Chart<'c, Edge>),
 }
 
-/// Charts, each in the smallest form that it has room in, one behind the other: in a few large blocks of memory, which the system
-/// gets back.
+/// Charts, each in the smallest form that it has room in.
 #[derive(Default)]
 pub(super) struct Charts {
-    leaves: Vec<Leaf>,
+    leaves: Blocks<Leaf>,
     small: OfForm<Word>,
     medium: OfForm<[u16; 3]>,
     large: OfForm<Edge>,
@@ -244,25 +239,77 @@ pub(super) struct Charts {
 
 /// Nodes and edges of the charts of a form.
 struct OfForm<P: Packed> {
-    nodes: Vec<Node<P::Index>>,
-    edges: Vec<P>,
+    nodes: Blocks<Node<P::Index>>,
+    edges: Blocks<P>,
 }
 
 /// Where a chart is.
+#[derive(Clone, Copy)]
 pub(super) struct Place {
     form: Form,
-    leaves: Range<usize>,
-    parts: Parts,
+    leaves: Slice,
+    nodes: Slice,
+    edges: Slice,
 }
-
-/// Where its nodes and edges are.
-type Parts = [Range<usize>; 2];
 
 #[derive(Clone, Copy)]
 enum Form {
     Small,
     Medium,
     Large,
+}
+
+/// Slices one behind the other, in blocks that do not move, each twice as large as the one before it. A list that grows would be in memory
+/// twice, and small blocks would leave holes when the charts of a trial go; large ones go back to the system.
+struct Blocks<T>(Vec<Vec<T>>);
+
+/// Where a slice is.
+#[derive(Clone, Copy)]
+struct Slice {
+    block: u32,
+    start: u32,
+    end: u32,
+}
+
+impl<T> Blocks<T> {
+    /// Items of the first block.
+    const FIRST: usize = (1 << 16) / size_of::<T>();
+
+    /// Puts `n` items behind the others; `None` if there are fewer.
+    fn push(&mut self, n: usize, items: impl Iterator<Item = T>) -> Option<Slice> {
+        let capacity = self.0.last().map_or(0, Vec::capacity);
+        if self.0.last().is_none_or(|last| capacity - last.len() < n) {
+            self.0.push(Vec::with_capacity(n.max(2 * capacity).max(Self::FIRST)));
+        }
+        let block = self.0.len() - 1;
+        let start = self.0[block].len();
+        self.0[block].extend(items.take(n));
+        let end = self.0[block].len();
+        if end - start < n {
+            self.0[block].truncate(start);
+            return None;
+        }
+        Some(Slice { block: block as u32, start: start as u32, end: end as u32 })
+    }
+
+    fn get(&self, Slice { block, start, end }: Slice) -> &[T] {
+        &self.0[block as usize][start as usize..end as usize]
+    }
+
+    fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.0.iter_mut().flatten()
+    }
+
+    /// Bytes held.
+    fn size(&self) -> usize {
+        self.0.iter().map(|block| size_of_val(&**block)).sum()
+    }
+}
+
+impl<T> Default for Blocks<T> {
+    fn default() -> Blocks<T> {
+        Blocks(Vec::new())
+    }
 }
 
 /// Does the same with a chart of every form.
@@ -280,78 +327,68 @@ pub(super) use with_chart;
 impl Charts {
     /// Puts a chart of these values and edges behind the others.
     pub fn push(&mut self, leaves: &[Leaf], nodes: &[Node<u32>], edges: &[Edge]) -> Place {
-        let start = self.leaves.len();
-        self.leaves.extend_from_slice(leaves);
-        let small = self.small.push(nodes, edges).map(|parts| (Form::Small, parts));
-        let medium = || self.medium.push(nodes, edges).map(|parts| (Form::Medium, parts));
-        let large = || self.large.push(nodes, edges).map(|parts| (Form::Large, parts));
-        let (form, parts) =
-            small.or_else(medium).or_else(large).expect("a large chart has room for every number");
-        Place { form, leaves: start..self.leaves.len(), parts }
+        let Charts { leaves: all_leaves, small, medium, large } = self;
+        let small = small.push(nodes, edges).map(|parts| (Form::Small, parts));
+        let medium = || medium.push(nodes, edges).map(|parts| (Form::Medium, parts));
+        let large = || large.push(nodes, edges).map(|parts| (Form::Large, parts));
+        let pushed =
+            small.or_else(medium).or_else(large).zip(all_leaves.push(leaves.len(), leaves.iter().copied()));
+        let ((form, [nodes, edges]), leaves) = pushed.expect("a large chart has room for every number");
+        Place { form, leaves, nodes, edges }
     }
 
-    pub fn get(&self, place: &Place) -> AnyChart<'_> {
-        let leaves = &self.leaves[place.leaves.clone()];
+    pub fn get(&self, place: Place) -> AnyChart<'_> {
+        let leaves = self.leaves.get(place.leaves);
         match place.form {
-            Form::Small => AnyChart::Small(self.small.get(leaves, &place.parts)),
-            Form::Medium => AnyChart::Medium(self.medium.get(leaves, &place.parts)),
-            Form::Large => AnyChart::Large(self.large.get(leaves, &place.parts)),
+            Form::Small => AnyChart::Small(self.small.get(leaves, place)),
+            Form::Medium => AnyChart::Medium(self.medium.get(leaves, place)),
+            Form::Large => AnyChart::Large(self.large.get(leaves, place)),
         }
     }
 
-    /// Replaces the numbers of strings by their `names`, and gives back memory that no chart needs.
-    pub fn close(&mut self, names: &[u32]) {
-        self.leaves.shrink_to_fit();
-        let leaves = checked(&mut self.leaves);
-        leaves.for_each(|leaf| leaf.seat.string = names[leaf.seat.string as usize]);
-        self.small.close(names);
-        self.medium.close(names);
-        self.large.close(names);
+    /// Replaces the numbers of strings by their `names`.
+    pub fn rename(&mut self, names: &[u32]) {
+        checked(self.leaves.iter_mut()).for_each(|leaf| leaf.seat.string = names[leaf.seat.string as usize]);
+        self.small.rename(names);
+        self.medium.rename(names);
+        self.large.rename(names);
     }
 
     /// Bytes held.
     pub fn size(&self) -> usize {
-        size_of_val(&*self.leaves) + self.small.size() + self.medium.size() + self.large.size()
+        self.leaves.size() + self.small.size() + self.medium.size() + self.large.size()
     }
 }
 
 impl<P: Packed> Default for OfForm<P> {
     fn default() -> OfForm<P> {
-        OfForm { nodes: Vec::new(), edges: Vec::new() }
+        OfForm { nodes: Blocks::default(), edges: Blocks::default() }
     }
 }
 
 impl<P: Packed> OfForm<P> {
     /// Puts the nodes and edges of a chart behind the others, if the form has room for their numbers.
-    fn push(&mut self, nodes: &[Node<u32>], edges: &[Edge]) -> Option<Parts> {
-        let (first_node, first_edge) = (self.nodes.len(), self.edges.len());
+    fn push(&mut self, nodes: &[Node<u32>], edges: &[Edge]) -> Option<[Slice; 2]> {
         let narrow = |node: &Node<u32>| {
             let [end, adapted] = [node.end, node.adapted].map(|number| P::Index::try_from(number).ok());
             Some(Node { end: end?, adapted: adapted?, string: node.string })
         };
-        self.nodes.extend(nodes.iter().map_while(narrow));
-        self.edges.extend(edges.iter().map_while(|&edge| P::pack(edge)));
-        let parts = [first_node..self.nodes.len(), first_edge..self.edges.len()];
-        if parts[0].len() == nodes.len() && parts[1].len() == edges.len() {
-            return Some(parts);
-        }
-        self.nodes.truncate(first_node);
-        self.edges.truncate(first_edge);
-        None
+        // Edges first: it is they that have no room in a smaller form.
+        let packed = self.edges.push(edges.len(), edges.iter().map_while(|&edge| P::pack(edge)))?;
+        let narrowed = self.nodes.push(nodes.len(), nodes.iter().map_while(narrow))?;
+        Some([narrowed, packed])
     }
 
-    fn get<'c>(&'c self, leaves: &'c [Leaf], [nodes, edges]: &Parts) -> Chart<'c, P> {
-        Chart { leaves, nodes: &self.nodes[nodes.clone()], edges: &self.edges[edges.clone()] }
+    fn get<'c>(&'c self, leaves: &'c [Leaf], place: Place) -> Chart<'c, P> {
+        Chart { leaves, nodes: self.nodes.get(place.nodes), edges: self.edges.get(place.edges) }
     }
 
-    fn close(&mut self, names: &[u32]) {
-        self.nodes.shrink_to_fit();
-        self.edges.shrink_to_fit();
-        checked(&mut self.nodes).for_each(|node| node.string = names[node.string as usize]);
+    fn rename(&mut self, names: &[u32]) {
+        checked(self.nodes.iter_mut()).for_each(|node| node.string = names[node.string as usize]);
     }
 
     fn size(&self) -> usize {
-        size_of_val(&*self.nodes) + size_of_val(&*self.edges)
+        self.nodes.size() + self.edges.size()
     }
 }
 
@@ -633,8 +670,8 @@ mod tests {
         let mut fixed = Fixed::default();
         fixed.node(&[crate::forest::Edge { param: 1, tails: [0, 0] }]);
         let mut of_form = OfForm::<P>::default();
-        let parts = of_form.push(nodes, edges).expect("it is small");
-        let chart = of_form.get(leaves, &parts);
+        let [nodes, edges] = of_form.push(nodes, edges).expect("it is small");
+        let chart = Chart { leaves, nodes: of_form.nodes.get(nodes), edges: of_form.edges.get(edges) };
         let shares = Shares { shares: &[0.0, 0.5, 1.5], inverse_totals: &[0.25, 0.5] };
         let weights = Weights { rules, fixed: &[1.0, rules[1]], opens: &[0.75, 0.5], joins: shares };
         let (mut beta, mut sketch, root) = (Vec::new(), Sketch::default(), chart.len() - 1);

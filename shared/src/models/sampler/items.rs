@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use super::chart::{AnyChart, Charts, Place};
 use super::fixed::Fixed;
 use super::layout::Layout;
+use super::repeats::longest_repeats;
 use crate::data::Sentence;
 use crate::forest::Forest;
 use crate::forest::Prepared;
@@ -87,16 +88,17 @@ impl Items {
         } else {
             Builder::open(&prepared.binary, &prepared.strings)
         };
-        // By string, while all have numbers, in the order in which they are found: in how many places of how many trees.
+        // By string, in the order in which they are found: in how many places of how many trees.
         let mut places = vec![0];
         let mut layout = Layout::default();
-        for (at, sentence) in (0..).zip(sentences) {
+        let longest_repeats = longest_repeats(sentences);
+        for ((at, sentence), repeats) in (0..).zip(sentences).zip(longest_repeats) {
             let tokens = sentence.tokens.clone();
             let mut item = Item { tokens, chart: None, root: 0, longest: 0, params: Vec::new() };
             match builder.build_for_chain(Grammar::START.0, &sentence.tokens, &sentence.marks.brackets)? {
                 None => items.unparsable.push(at),
                 Some(forest) => {
-                    items.adopt(&mut item, forest, &mut layout);
+                    items.adopt(&mut item, forest, &repeats, &mut layout);
                     places.resize(1 + items.index.strings.len(), 0);
                     layout
                         .strings()
@@ -112,8 +114,8 @@ impl Items {
     }
 
     /// Gives `item` the chart of its forest.
-    fn adopt(&mut self, item: &mut Item, forest: &Forest, layout: &mut Layout) {
-        let strings = self.find_strings(item, forest);
+    fn adopt(&mut self, item: &mut Item, forest: &Forest, repeats: &[u32], layout: &mut Layout) {
+        let strings = self.find_strings(item, forest, repeats);
         if self.adapted.is_empty() {
             item.params = forest.params().filter(|&param| param != ParamId::ONE).collect();
             item.params.sort_unstable();
@@ -125,14 +127,17 @@ impl Items {
         item.chart = Some(layout.add_to(&mut self.charts));
     }
 
-    /// The string of every node, 0 for those that are not of an adapted nonterminal. `[n_nodes]`
-    fn find_strings(&mut self, item: &mut Item, forest: &Forest) -> Vec<u32> {
+    /// The string of every node, 0 for those that are not of an adapted nonterminal, or longer than what is repeated. `[n_nodes]`
+    fn find_strings(&mut self, item: &mut Item, forest: &Forest, repeats: &[u32]) -> Vec<u32> {
         let mut spans = Vec::new();
         for node in checked(1..forest.n_nodes()) {
             let label = forest.labels[node];
             if let Kind::Adapted(adapted) = self.prepared.binary.kinds[label.symbol as usize] {
-                spans.push((label.start, label.end, adapted, node));
-                item.longest = item.longest.max((label.end - label.start) as usize);
+                let length = label.end - label.start;
+                item.longest = item.longest.max(length as usize);
+                if length <= repeats[label.start as usize] {
+                    spans.push((label.start, label.end, adapted, node));
+                }
             }
         }
         stop::sort(&mut spans);
@@ -160,12 +165,12 @@ impl Items {
             n_strings += 1;
             *name = n_strings;
         }
-        self.charts.close(&names);
+        self.charts.rename(&names);
         self.index.rename(&names);
         let unknown = StringOf { adapted: StickId(0), item: u32::MAX, value: 0, has_choice: false };
         self.strings = vec![unknown; 1 + n_strings as usize];
         for (number, item) in (0..).zip(checked(&self.items)) {
-            let Some(chart) = item.chart.as_ref().map(|place| self.charts.get(place)) else { continue };
+            let Some(chart) = item.chart.map(|place| self.charts.get(place)) else { continue };
             for (value, seat) in checked(chart.seats()) {
                 let known = &mut self.strings[seat.string as usize];
                 let shortest = self.items.get(known.item as usize).map(|item| item.tokens.len());
@@ -238,7 +243,7 @@ impl Items {
 
     /// The chart of an item; `None` if the grammar cannot derive it.
     pub(super) fn chart(&self, item: &Item) -> Option<AnyChart<'_>> {
-        item.chart.as_ref().map(|place| self.charts.get(place))
+        item.chart.map(|place| self.charts.get(place))
     }
 
     /// Strings by number; the first one is unused.
