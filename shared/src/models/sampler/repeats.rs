@@ -6,7 +6,7 @@ use crate::data::Sentence;
 use crate::grammar::SymbolId;
 use crate::stop::Meter;
 
-/// Longer strings are not told apart.
+/// Longer strings are not compared.
 const LONGEST: usize = 128;
 
 /// By sentence and position, the length of the longest string that begins there and that is in another place too, or in another occurrence
