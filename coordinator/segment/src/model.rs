@@ -47,7 +47,7 @@ pub fn model(
                     None => SHORT,
                 };
                 let grammars = std::iter::once(grammar).chain(voter).collect();
-                (grammars, effort, Some(reason), SIMPLER.to_vec())
+                (grammars, effort, Some(reason), choice::simpler(grammar).to_vec())
             }
             _ => {
                 let grammars = names.iter().map(|name| sampling::grammar(name)).collect::<Result<_>>()?;
@@ -69,7 +69,7 @@ pub fn model(
     if grammar.has_syllables() || voters.iter().any(|voter| voter.has_syllables()) {
         keys.push(("inner_vowels", true.into()));
     }
-    if reason.is_some() {
+    if reason.is_some() && !grammar.has_positions() {
         keys.push(("baselines", vec![toml::Value::from(Baseline::Puddle.name())].into()));
     }
     let files = Vec::new();
@@ -79,7 +79,7 @@ pub fn model(
         simpler,
         effort,
         cascade: 0,
-        threshold: 0.0,
+        threshold: if grammar.has_positions() { MOST_SAMPLES } else { 0.0 },
         reason,
         spent,
         keys,
@@ -146,6 +146,8 @@ fn sweeps(text: &Text) -> u32 {
 const SYMBOLS_OF_CHAIN: usize = 12_000_000;
 const FEWEST_SWEEPS: usize = 40;
 const MOST_SWEEPS: usize = 200;
+/// Probability from which on a boundary is printed for grammars of many symbols, whose models together cut too rarely (docs/results/segment.md).
+const MOST_SAMPLES: f64 = 0.5;
 /// More and shorter chains, for texts of many symbols.
 const SHORT: Effort = Effort { chains: 4, voter_chains: None, sweeps: 50 };
 
@@ -179,6 +181,21 @@ mod tests {
         let [chosen, named] = [AUTO, "unigram"].map(|name| model_of(name, &sampling));
         assert!(chosen.reason.is_some() && chosen.voters.len() == 1);
         assert!(chosen.spent > named.spent, "{:?} {:?}", chosen.spent, named.spent);
+    }
+
+    #[test]
+    fn a_text_of_many_symbols_is_cut_where_most_samples_are() {
+        let symbols: String = (0x4e00..0x4f00).filter_map(char::from_u32).collect();
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(&file, symbols).unwrap();
+        let text = Text::read(file.path(), Contents::Utterances, &Keys::default()).unwrap();
+        let known = Known { vowels: "", words: None };
+        let model =
+            model(&text, &[AUTO.to_owned()], known, &Sampling::default(), &mut All(Vec::new())).unwrap();
+        assert_eq!((model.grammar, model.threshold), (Auto::COLLOC3_POSITIONS, 0.5));
+        assert_eq!(model.simpler, [Auto::COLLOC_POSITIONS, Auto::UNIGRAM_POSITIONS]);
+        assert!(model.voters.is_empty() && model.keys.is_empty());
+        assert_eq!(model_of(AUTO, &Sampling { workers: Some(1), ..Sampling::default() }).threshold, 0.0);
     }
 
     /// The grammar, restarts and sweeps of the job of the text, with that time of which `spent` is over.

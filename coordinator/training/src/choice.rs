@@ -8,6 +8,8 @@
 //! nearly everywhere. But a grammar that cuts words segments a text otherwise than a simpler one does. So short chains segment a part of
 //! the text, and the agreement of two grammars is the F1 of the segments of one against the other's (docs/results/segment.md).
 //!
+//! A text of more symbols than sounds, as Chinese, gets three levels of words whose symbols have probabilities by position, without a trial.
+//!
 //! Trials cut long utterances, whose cost grows with the cube of their length. A grammar that cannot analyse the longest utterance of the corpus is
 //! left out, and a simpler one takes its place.
 //!
@@ -85,8 +87,14 @@ const CUBES: usize = 1_000 * 25 * 25 * 25;
 
 /// Length up to which every grammar analyses an utterance.
 const ALWAYS: usize = 200;
-/// Grammars in place of those that cannot analyse the longest utterance, or take too long for it; each costs less than the one before.
+/// Grammars of sounds or letters in place of those that cannot analyse the longest utterance, or take too long for it; each costs less than the
+/// one before.
 pub const SIMPLER: [Auto; 3] = [ONE_LEVEL, Auto::COLLOC, Auto::UNIGRAM];
+
+/// The same for `grammar`, which may be one of many symbols.
+pub fn simpler(grammar: Auto) -> &'static [Auto] {
+    if grammar.has_positions() { &[Auto::COLLOC_POSITIONS, Auto::UNIGRAM_POSITIONS] } else { &SIMPLER }
+}
 
 /// The job with the grammars that are chosen for its corpus, if it leaves the choice open; `fleet` computes the trials.
 pub fn chosen(job: &Job, fleet: &dyn Map, observer: &mut dyn Observer) -> Result<Option<Job>> {
@@ -133,7 +141,7 @@ pub fn choose(corpus: &Corpus, annotated: &Annotated, trials: &mut Trials<'_>) -
     if annotated.is_empty() {
         return Ok(without);
     }
-    let others: &[Auto] = if without.voter.is_some() { &OF_SOUNDS } else { &[Auto::UNIGRAM] };
+    let others = if without.grammar.has_positions() { simpler(without.grammar) } else { &OF_SOUNDS };
     let others = others.iter().filter(|grammar| **grammar != without.grammar);
     let grammars: Vec<Auto> = std::iter::once(&without.grammar).chain(others).copied().collect();
     let (grammar, reason) = annotated::best(corpus, annotated, &grammars, trials)?;
@@ -201,9 +209,9 @@ fn able(grammars: &[Auto], is_able: &mut dyn FnMut(Auto) -> Result<bool>) -> Res
             able.push(grammar);
         }
     }
-    let mut simpler = SIMPLER.into_iter().filter(|grammar| !grammars.contains(grammar));
+    let mut simpler = grammars.first().map_or(&[][..], |first| simpler(*first)).iter().copied();
     while able.is_empty()
-        && let Some(grammar) = simpler.next()
+        && let Some(grammar) = simpler.find(|grammar| !grammars.contains(grammar))
     {
         if is_able(grammar)? {
             able.push(grammar);
@@ -216,7 +224,8 @@ fn able(grammars: &[Auto], is_able: &mut dyn FnMut(Auto) -> Result<bool>) -> Res
 fn by_trials(corpus: &Corpus, trials: &mut Trials<'_>) -> Result<(Vec<Auto>, String)> {
     let n_symbols = corpus.symbols.len();
     if n_symbols > MANY_SYMBOLS {
-        return Ok((vec![Auto::COLLOC], format!("{n_symbols} symbols are more than single sounds")));
+        let reason = format!("{n_symbols} symbols are more than single sounds");
+        return Ok((vec![Auto::COLLOC3_POSITIONS], reason));
     }
     let vowels: BTreeSet<String> = match trials.model.vowels.trim() {
         "" => found_vowels(&corpus.sentences, &corpus.symbols),

@@ -26,6 +26,12 @@ impl Auto {
     pub const UNIGRAM: Auto = Auto("unigram");
     /// Utterances of collocations of words of symbols.
     pub const COLLOC: Auto = Auto("colloc");
+    /// Utterances of words of symbols whose probabilities differ by position.
+    pub const UNIGRAM_POSITIONS: Auto = Auto("unigram-positions");
+    /// Utterances of collocations of such words.
+    pub const COLLOC_POSITIONS: Auto = Auto("colloc-positions");
+    /// The same with three levels of collocations.
+    pub const COLLOC3_POSITIONS: Auto = Auto("colloc3-positions");
     /// Utterances of collocations of words of syllables.
     pub const COLLOC_SYLLABLE: Auto = Auto("colloc-syllable");
     /// The same with three levels of collocations.
@@ -52,6 +58,11 @@ impl Auto {
     /// Whether words form collocations.
     pub fn has_collocations(self) -> bool {
         self.0.starts_with("colloc")
+    }
+
+    /// Whether the symbols of words have probabilities by position.
+    pub fn has_positions(self) -> bool {
+        self.has("positions")
     }
 
     /// Whether it distinguishes vowels from consonants.
@@ -87,8 +98,9 @@ impl Auto {
 
 /// The names of the family, from the simplest on.
 #[rustfmt::skip] // A row for each kind of words.
-pub const NAMES: [&str; 35] = [
+pub const NAMES: [&str; 39] = [
     "unigram", "colloc", "colloc2", "colloc3",
+    "unigram-positions", "colloc-positions", "colloc2-positions", "colloc3-positions",
     "unigram-syllable", "colloc-syllable", "colloc2-syllable", "colloc3-syllable",
     "colloc-syllable-functionwords-left", "colloc-syllable-functionwords-right", "colloc-syllable-functionwords-both",
     "colloc2-syllable-functionwords-left", "colloc2-syllable-functionwords-right", "colloc2-syllable-functionwords-both",
@@ -258,6 +270,17 @@ mod tests {
             "1 1 Sentence --> Collocs\n1 1 Collocs --> Colloc\n1 1 Collocs --> Colloc Collocs\n\
              1 Colloc --> Words\n1 1 Words --> Word\n1 1 Words --> Word Words\n1 Word --> Chars\n\
              1 1 Chars --> Char\n1 1 Chars --> Char Chars\n1 1 Char --> a\n"
+        );
+    }
+
+    #[test]
+    fn symbols_have_probabilities_by_position() {
+        assert_eq!(
+            printed("unigram-positions", "a"),
+            "1 1 Sentence --> Words\n1 1 Words --> Word\n1 1 Words --> Word Words\n\
+             1 Word --> Only\n1 Word --> First Last\n1 Word --> First Middles Last\n\
+             1 1 Middles --> Middle\n1 1 Middles --> Middle Middles\n\
+             1 1 Only --> a\n1 1 First --> a\n1 1 Middle --> a\n1 1 Last --> a\n"
         );
     }
 

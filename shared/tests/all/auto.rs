@@ -160,6 +160,6 @@ fn grammars_of_the_family_do_not_change() {
     }
     assert_eq!(
         digest.finalize().to_hex().as_str(),
-        "8720a36e52eb8cfa4ddec881ecfff0491810687972c1d09bcf59cab9498beaa7"
+        "8d0a16f4c66d5c8fedb31f98a1807116aaf73cafcec5c038305f9a3f47078c68"
     );
 }
