@@ -4,7 +4,7 @@
 //!   error);
 //! - *files*: [`atomic_write`] (files written under a temporary name and renamed), [`paths`] (those that others send), [`store`] (folders and
 //!   object stores), [`faults`] (faults of storage, for tests);
-//! - [`clock`].
+//! - [`clock`], and [`memory`] of processes.
 
 pub mod human;
 
@@ -17,6 +17,8 @@ pub mod atomic_write;
 pub mod paths;
 
 pub mod clock;
+
+pub mod memory;
 
 pub mod faults;
 

@@ -44,6 +44,7 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
         max_rounds: 40,
         runs: 1,
         points: vec![String::new()],
+        ..Start::default()
     };
     observer.on(&RunEvent::Started(start.clone()))?;
     observer.on(&RunEvent::Prepared { earlier: Vec::new() })?;

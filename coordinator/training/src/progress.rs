@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use scheduler::Cause;
 use serde::Serialize;
 
-use basics::human::{duration, table};
+use basics::human::{bytes, duration, table};
 use basics::streams;
 use fleet::{Effort, FleetEvent, Waiting};
 use grammaton::data::eval::brackets::BracketScores;
@@ -168,12 +168,13 @@ impl Progress {
             Style::Quiet => {}
             Style::Json => self.emit(&Event::Started(start)),
             Style::Bar | Style::Lines => self.say(&format!(
-                "{} sentences, {} symbols, {} rules, adapted: {}{}",
+                "{} sentences, {} symbols, {} rules, adapted: {}{}{}",
                 start.sentences,
                 start.symbols,
                 start.rules,
                 if start.adapted.is_empty() { "none".to_owned() } else { start.adapted.join(", ") },
                 if start.runs > 1 { format!("; {} runs", start.runs) } else { String::new() },
+                start.memory.map(|size| format!("; about {} of memory", bytes(size))).unwrap_or_default(),
             )),
         }
     }

@@ -36,6 +36,7 @@ pub mod input;
 mod laws;
 #[cfg(test)]
 mod liars;
+mod memory;
 pub mod plan;
 mod posterior;
 pub mod prepare;
@@ -202,6 +203,7 @@ fn attempt(
         max_rounds: job.points.iter().map(|point| point.inference.max_rounds).max().unwrap_or_default(),
         runs: job.n_runs(),
         points: job.runs().map(|(point, _)| job.points[point].name.clone()).collect(),
+        memory: memory::of_chains(inputs)?,
     }))?;
     observer.on(&RunEvent::PhaseBegun(Phase::Preprocess))?;
     let begun = clock::instant();

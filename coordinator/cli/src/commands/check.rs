@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use basics::clock;
 use basics::human::{bytes, duration};
+use basics::memory;
 use basics::streams::{self, tell};
 use fleet::{Fleet, FleetConfig};
 use grammaton::data::corpus::UnknownSymbol;
@@ -132,16 +133,8 @@ fn estimate(job: &Job, folder: &tempfile::TempDir) -> Result<Estimate> {
         preparing_cpu_seconds: preparing,
         round_cpu_seconds: work_seconds,
         seconds: work / cores as f64,
-        peak_bytes: peak_memory(),
+        peak_bytes: memory::peak(std::process::id()),
     })
-}
-
-/// Most memory that this process has used, in bytes, if the system tells.
-fn peak_memory() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kibibytes << 10)
 }
 
 fn text(report: &Report) -> String {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use basics::clock;
+use basics::memory;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -217,7 +218,7 @@ impl Process {
     fn wait(&mut self, workers: &mut [Process]) -> Result<(ExitStatus, Option<u64>)> {
         let mut peak = None;
         loop {
-            peak = peak_bytes(self.0.id()).max(peak);
+            peak = memory::peak(self.0.id()).max(peak);
             if let Some(status) = self.ended()? {
                 return Ok((status, peak));
             }
@@ -241,12 +242,4 @@ impl Drop for Process {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-/// Peak memory of a process so far in bytes, on Linux.
-fn peak_bytes(process: u32) -> Option<u64> {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kilobytes * 1024)
 }
