@@ -38,22 +38,22 @@ pub fn model(
     let vowels = known.vowels.trim();
     let names: Vec<&str> = names.iter().map(|name| name.trim()).collect();
     let begun = clock::now();
-    let (mut grammars, effort, reason, simpler): (Vec<Auto>, Effort, Option<String>, Vec<Auto>) =
-        match names[..] {
-            [AUTO] => {
-                let Choice { grammar, voter, reason } = choose(text, known, sampling, observer)?;
-                let effort = match voter {
-                    Some(_) => Effort { chains: 2, voter_chains: Some(1), sweeps: sweeps(text) },
-                    None => SHORT,
-                };
-                let grammars = std::iter::once(grammar).chain(voter).collect();
-                (grammars, effort, Some(reason), choice::simpler(grammar).to_vec())
-            }
-            _ => {
-                let grammars = names.iter().map(|name| sampling::grammar(name)).collect::<Result<_>>()?;
-                (grammars, Effort { chains: 2, voter_chains: None, sweeps: sweeps(text) }, None, Vec::new())
-            }
-        };
+    type Chosen = (Vec<Auto>, Effort, Option<(f64, String)>, Vec<Auto>);
+    let (mut grammars, effort, chosen, simpler): Chosen = match names[..] {
+        [AUTO] => {
+            let Choice { grammar, voter, threshold, reason } = choose(text, known, sampling, observer)?;
+            let effort = match voter {
+                Some(_) => Effort { chains: 2, voter_chains: Some(1), sweeps: sweeps(text) },
+                None => SHORT,
+            };
+            let grammars = std::iter::once(grammar).chain(voter).collect();
+            (grammars, effort, Some((threshold, reason)), choice::simpler(grammar).to_vec())
+        }
+        _ => {
+            let grammars = names.iter().map(|name| sampling::grammar(name)).collect::<Result<_>>()?;
+            (grammars, Effort { chains: 2, voter_chains: None, sweeps: sweeps(text) }, None, Vec::new())
+        }
+    };
     let spent = clock::now().saturating_sub(begun);
     ensure!(!grammars.is_empty(), "--grammar: name a grammar, or auto");
     let (grammar, voters) = (grammars.remove(0), grammars);
@@ -69,22 +69,13 @@ pub fn model(
     if grammar.has_syllables() || voters.iter().any(|voter| voter.has_syllables()) {
         keys.push(("inner_vowels", true.into()));
     }
-    if reason.is_some() && !grammar.has_positions() {
+    if chosen.is_some() && !grammar.has_positions() {
         keys.push(("baselines", vec![toml::Value::from(Baseline::Puddle.name())].into()));
     }
+    let (threshold, reason) = chosen.map_or((0.0, None), |(threshold, reason)| (threshold, Some(reason)));
     let files = Vec::new();
-    let mut model = ModelFile {
-        grammar,
-        voters,
-        simpler,
-        effort,
-        cascade: 0,
-        threshold: if grammar.has_positions() { MOST_SAMPLES } else { 0.0 },
-        reason,
-        spent,
-        keys,
-        files,
-    };
+    let mut model =
+        ModelFile { grammar, voters, simpler, effort, cascade: 0, threshold, reason, spent, keys, files };
     known.words.map_or(Ok(()), |path| model.know("words", "known-words.txt", path))?;
     Ok(model)
 }
@@ -106,8 +97,12 @@ fn choose(text: &Text, known: Known<'_>, sampling: &Sampling, observer: &mut dyn
             None => choice.of_able(text.corpus(), trials.table, trials.model, trials.fleet),
         }
     })?;
-    let choice =
-        choice.unwrap_or_else(|| Choice { grammar: SIMPLER[0], voter: None, reason: too_slow(sampling) });
+    let choice = choice.unwrap_or_else(|| Choice {
+        grammar: SIMPLER[0],
+        voter: None,
+        threshold: 0.0,
+        reason: too_slow(sampling),
+    });
     observer.on(&RunEvent::Notice(choice.reason.clone()))?;
     Ok(choice)
 }
@@ -146,8 +141,6 @@ fn sweeps(text: &Text) -> u32 {
 const SYMBOLS_OF_CHAIN: usize = 12_000_000;
 const FEWEST_SWEEPS: usize = 40;
 const MOST_SWEEPS: usize = 200;
-/// Probability from which on a boundary is printed for grammars of many symbols, whose models together cut too rarely (docs/results/segment.md).
-const MOST_SAMPLES: f64 = 0.5;
 /// More and shorter chains, for texts of many symbols.
 const SHORT: Effort = Effort { chains: 4, voter_chains: None, sweeps: 50 };
 
@@ -184,18 +177,18 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_many_symbols_is_cut_where_most_samples_are() {
-        let symbols: String = (0x4e00..0x4f00).filter_map(char::from_u32).collect();
-        let file = tempfile::NamedTempFile::new().unwrap();
-        fs::write(&file, symbols).unwrap();
-        let text = Text::read(file.path(), Contents::Utterances, &Keys::default()).unwrap();
-        let known = Known { vowels: "", words: None };
-        let model =
-            model(&text, &[AUTO.to_owned()], known, &Sampling::default(), &mut All(Vec::new())).unwrap();
-        assert_eq!((model.grammar, model.threshold), (Auto::COLLOC3_POSITIONS, 0.5));
-        assert_eq!(model.simpler, [Auto::COLLOC_POSITIONS, Auto::UNIGRAM_POSITIONS]);
-        assert!(model.voters.is_empty() && model.keys.is_empty());
-        assert_eq!(model_of(AUTO, &Sampling { workers: Some(1), ..Sampling::default() }).threshold, 0.0);
+    fn boundaries_of_half_of_the_samples_are_printed_for_chinese_and_the_vote_for_syllables() {
+        for (first, threshold) in [(0x4e00, 0.5), (0xac00, 0.0)] {
+            let symbols: String = (first..first + 250).filter_map(char::from_u32).collect();
+            let file = tempfile::NamedTempFile::new().unwrap();
+            fs::write(&file, symbols).unwrap();
+            let text = Text::read(file.path(), Contents::Utterances, &Keys::default()).unwrap();
+            let (names, known) = ([AUTO.to_owned()], Known { vowels: "", words: None });
+            let model = model(&text, &names, known, &Sampling::default(), &mut All(Vec::new())).unwrap();
+            assert_eq!((model.grammar, model.threshold), (Auto::COLLOC3_POSITIONS, threshold));
+            assert_eq!(model.simpler, [Auto::COLLOC_POSITIONS, Auto::UNIGRAM_POSITIONS]);
+            assert!(model.voters.is_empty() && model.keys.is_empty());
+        }
     }
 
     /// The grammar, restarts and sweeps of the job of the text, with that time of which `spent` is over.

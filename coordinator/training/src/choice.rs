@@ -8,7 +8,9 @@
 //! nearly everywhere. But a grammar that cuts words segments a text otherwise than a simpler one does. So short chains segment a part of
 //! the text, and the agreement of two grammars is the F1 of the segments of one against the other's (docs/results/segment.md).
 //!
-//! A text of more symbols than sounds, as Chinese, gets three levels of words whose symbols have probabilities by position, without a trial.
+//! A text of more symbols than there are sounds gets three levels of words whose symbols have probabilities by position, without a trial. In Chinese, whose
+//! words have one or two characters, their vote cuts too rarely, so a boundary is printed where half of the samples have it; in scripts of syllables, whose
+//! words are longer, the vote does not.
 //!
 //! Trials cut long utterances, whose cost grows with the cube of their length. A grammar that cannot analyse the longest utterance of the corpus is
 //! left out, and a simpler one takes its place.
@@ -22,6 +24,7 @@ pub mod annotated;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
@@ -48,6 +51,8 @@ pub struct Choice {
     pub grammar: Auto,
     /// Another grammar, whose models vote with its models; none for texts of many symbols.
     pub voter: Option<Auto>,
+    /// `output.threshold`: the share of the samples that have a boundary which is printed; 0 if the models vote.
+    pub threshold: f64,
     /// A sentence.
     pub reason: String,
 }
@@ -65,6 +70,11 @@ const ONE_LEVEL: Auto = Auto::COLLOC_SYLLABLE;
 
 /// Number of symbols above which a script writes more than single sounds, as syllables or morphemes.
 const MANY_SYMBOLS: usize = 200;
+/// The share of the samples that have a boundary which is printed in a Chinese text.
+const HALF: f64 = 0.5;
+/// Blocks of Chinese characters in Unicode 17.
+const CHINESE: [RangeInclusive<char>; 4] =
+    ['\u{3400}'..='\u{4dbf}', '\u{4e00}'..='\u{9fff}', '\u{f900}'..='\u{faff}', '\u{20000}'..='\u{3347f}'];
 
 /// Lowest share of different words of one syllable with function words: between languages with words of several syllables (French .45, Swedish
 /// .49) and others (Dutch .56 to Vietnamese .86).
@@ -111,7 +121,7 @@ pub fn chosen(job: &Job, fleet: &dyn Map, observer: &mut dyn Observer) -> Result
     };
     let (table, model) = (&job.corpus, &job.model);
     let choice = choose(&corpus, &annotated, &mut Trials { table, model, share: 1.0, fleet, observer })?;
-    let Choice { grammar, voter, reason } = choice.of_able(&corpus, table, model, fleet)?;
+    let Choice { grammar, voter, reason, .. } = choice.of_able(&corpus, table, model, fleet)?;
     let voters: Vec<GrammarSource> = voter.into_iter().map(GrammarSource::Auto).collect();
     observer.on(&RunEvent::Notice(reason.clone()))?;
     Ok(Some(job.with_grammars(GrammarSource::Auto(grammar), voters)))
@@ -136,8 +146,7 @@ pub struct Trials<'a> {
 /// # Errors
 /// Those of trials.
 pub fn choose(corpus: &Corpus, annotated: &Annotated, trials: &mut Trials<'_>) -> Result<Choice> {
-    let (grammars, reason) = by_trials(corpus, trials)?;
-    let without = Choice { grammar: grammars[0], voter: grammars.get(1).copied(), reason };
+    let without = by_trials(corpus, trials)?;
     if annotated.is_empty() {
         return Ok(without);
     }
@@ -148,7 +157,8 @@ pub fn choose(corpus: &Corpus, annotated: &Annotated, trials: &mut Trials<'_>) -
     let reason = format!("{}; {reason}", without.reason);
     // The default votes with one that is better.
     let voter = without.voter.map(|voter| if grammar == without.grammar { voter } else { without.grammar });
-    Ok(Choice { grammar, voter, reason })
+    let threshold = if grammar.has_positions() { without.threshold } else { 0.0 };
+    Ok(Choice { grammar, voter, threshold, reason })
 }
 
 /// Grammars of utterances in sounds or letters.
@@ -174,7 +184,7 @@ impl Choice {
         let grammars: Vec<Auto> = std::iter::once(self.grammar).chain(self.voter).collect();
         let able = able(&grammars, &mut is_able)?;
         let grammar = able.first().copied().context("no grammar can analyse the longest line; split it")?;
-        Ok(Choice { grammar, voter: able.get(1).copied(), reason })
+        Ok(Choice { grammar, voter: able.get(1).copied(), threshold: self.threshold, reason })
     }
 }
 
@@ -220,12 +230,14 @@ fn able(grammars: &[Auto], is_able: &mut dyn FnMut(Auto) -> Result<bool>) -> Res
     Ok(able)
 }
 
-/// The grammars for a corpus, the first of which is trained most, and the reason, whatever the length of its utterances.
-fn by_trials(corpus: &Corpus, trials: &mut Trials<'_>) -> Result<(Vec<Auto>, String)> {
+/// The choice for a corpus, whatever the length of its utterances.
+fn by_trials(corpus: &Corpus, trials: &mut Trials<'_>) -> Result<Choice> {
     let n_symbols = corpus.symbols.len();
     if n_symbols > MANY_SYMBOLS {
+        let grammar = Auto::COLLOC3_POSITIONS;
+        let threshold = if is_chinese(&corpus.symbols) { HALF } else { 0.0 };
         let reason = format!("{n_symbols} symbols are more than single sounds");
-        return Ok((vec![Auto::COLLOC3_POSITIONS], reason));
+        return Ok(Choice { grammar, voter: None, threshold, reason });
     }
     let vowels: BTreeSet<String> = match trials.model.vowels.trim() {
         "" => found_vowels(&corpus.sentences, &corpus.symbols),
@@ -243,7 +255,7 @@ fn by_trials(corpus: &Corpus, trials: &mut Trials<'_>) -> Result<(Vec<Auto>, Str
             decide(short, |grammar| Ok(agreement(&three_levels, &trials.segment(&part, grammar)?)))?
         }
     };
-    Ok((pair.to_vec(), reason))
+    Ok(Choice { grammar: pair[0], voter: Some(pair[1]), threshold: 0.0, reason })
 }
 
 /// Utterances for a trial of a `share` of the usual work, and their positions: `annotated` ones and others, each evenly spaced; so many that none of
@@ -285,6 +297,14 @@ fn decide(share: f64, mut agreement: impl FnMut(Auto) -> Result<f64>) -> Result<
     } else {
         (MOSTLY_ONE_LEVEL, reason + ": mostly one level, no function words")
     })
+}
+
+/// Whether most of these symbols are Chinese characters, as in Japanese too.
+fn is_chinese(symbols: &[String]) -> bool {
+    let is_character = |symbol: &&String| {
+        symbol.chars().all(|character| CHINESE.iter().any(|block| block.contains(&character)))
+    };
+    2 * symbols.iter().filter(is_character).count() > symbols.len()
 }
 
 /// The share of the different segments of a corpus that have one group of vowels at most.
