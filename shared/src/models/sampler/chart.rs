@@ -11,6 +11,7 @@
 
 use rand_pcg::Pcg64Mcg;
 
+use super::edge::{Edge, Packed};
 use super::fixed::Fixed;
 use crate::forest::inside::Number;
 use crate::forest::{Forest, sample};
@@ -37,61 +38,6 @@ impl Weight for Wide {
         let mut weights = [Wide::from_f64(weight)];
         heat(&mut weights, temperature);
         weights[0]
-    }
-}
-
-/// The form in which a chart keeps its edges and nodes: small charts take less memory to read.
-pub(super) trait Packed: Copy {
-    /// Where the edges of a node end, and the number of its adapted nonterminal.
-    type Index: Copy + TryFrom<u32> + Into<u32>;
-    /// Packs an edge, if it is small enough.
-    fn pack(edge: Edge) -> Option<Self>;
-    fn edge(self) -> Edge;
-}
-
-/// A parameter of 8 bits, and tails of 12 each.
-#[derive(Clone, Copy)]
-pub(super) struct Word(u32);
-
-impl Packed for Word {
-    type Index = u16;
-
-    fn pack(Edge { param, tails: [left, right] }: Edge) -> Option<Word> {
-        let is_small = param < 1 << 8 && left.max(right) < 1 << 12;
-        is_small.then_some(Word(param << 24 | left << 12 | right))
-    }
-
-    #[inline]
-    fn edge(self) -> Edge {
-        Edge { param: self.0 >> 24, tails: [self.0 >> 12 & 0xfff, self.0 & 0xfff] }
-    }
-}
-
-/// A parameter and tails.
-impl Packed for [u16; 3] {
-    type Index = u32;
-
-    fn pack(Edge { param, tails: [left, right] }: Edge) -> Option<[u16; 3]> {
-        Some([param.try_into().ok()?, left.try_into().ok()?, right.try_into().ok()?])
-    }
-
-    #[inline]
-    fn edge(self) -> Edge {
-        let [param, left, right] = self;
-        Edge { param: param.into(), tails: [left.into(), right.into()] }
-    }
-}
-
-impl Packed for Edge {
-    type Index = u32;
-
-    fn pack(edge: Edge) -> Option<Edge> {
-        Some(edge)
-    }
-
-    #[inline]
-    fn edge(self) -> Edge {
-        self
     }
 }
 
@@ -133,19 +79,11 @@ pub(super) struct Seat {
     pub adapted: u32,
 }
 
-/// A way to derive a node.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) struct Edge {
-    pub param: u32,
-    /// Numbers of values; 0 stands in for an absent one.
-    pub tails: [u32; 2],
-}
-
 /// See the module's documentation.
 pub(super) struct Chart<'c, P: Packed> {
-    leaves: &'c [Leaf],
-    nodes: &'c [Node<P::Index>],
-    edges: &'c [P],
+    pub leaves: &'c [Leaf],
+    pub nodes: &'c [Node<P::Index>],
+    pub edges: &'c [P],
 }
 
 /// Weights of derivations while a tree or label is drawn.
@@ -221,194 +159,6 @@ enum Open {
     End,
 }
 
-/// A chart of some form.
-pub(super) enum AnyChart<'c> {
-    Small(Chart<'c, Word>),
-    Medium(Chart<'c, [u16; 3]>),
-    Large(Chart<'c, Edge>),
-}
-
-/// Charts, each in the smallest form that it has room in.
-#[derive(Default)]
-pub(super) struct Charts {
-    leaves: Blocks<Leaf>,
-    small: OfForm<Word>,
-    medium: OfForm<[u16; 3]>,
-    large: OfForm<Edge>,
-}
-
-/// Nodes and edges of the charts of a form.
-struct OfForm<P: Packed> {
-    nodes: Blocks<Node<P::Index>>,
-    edges: Blocks<P>,
-}
-
-/// Where a chart is.
-#[derive(Clone, Copy)]
-pub(super) struct Place {
-    form: Form,
-    leaves: Slice,
-    nodes: Slice,
-    edges: Slice,
-}
-
-#[derive(Clone, Copy)]
-enum Form {
-    Small,
-    Medium,
-    Large,
-}
-
-/// Slices one behind the other, in blocks that do not move, each twice as large as the one before it. A list that grows would be in memory
-/// twice, and small blocks would leave holes when the charts of a trial go; large ones go back to the system.
-struct Blocks<T>(Vec<Vec<T>>);
-
-/// Where a slice is.
-#[derive(Clone, Copy)]
-struct Slice {
-    block: u32,
-    start: u32,
-    end: u32,
-}
-
-impl<T> Blocks<T> {
-    /// Items of the first block.
-    const FIRST: usize = (1 << 16) / size_of::<T>();
-
-    /// Puts `n` items behind the others; `None` if there are fewer.
-    fn push(&mut self, n: usize, items: impl Iterator<Item = T>) -> Option<Slice> {
-        let capacity = self.0.last().map_or(0, Vec::capacity);
-        if self.0.last().is_none_or(|last| capacity - last.len() < n) {
-            self.0.push(Vec::with_capacity(n.max(2 * capacity).max(Self::FIRST)));
-        }
-        let block = self.0.len() - 1;
-        let start = self.0[block].len();
-        self.0[block].extend(items.take(n));
-        let end = self.0[block].len();
-        if end - start < n {
-            self.0[block].truncate(start);
-            return None;
-        }
-        Some(Slice { block: block as u32, start: start as u32, end: end as u32 })
-    }
-
-    fn get(&self, Slice { block, start, end }: Slice) -> &[T] {
-        &self.0[block as usize][start as usize..end as usize]
-    }
-
-    fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.0.iter_mut().flatten()
-    }
-
-    /// Bytes held.
-    fn size(&self) -> usize {
-        self.0.iter().map(|block| size_of_val(&**block)).sum()
-    }
-}
-
-impl<T> Default for Blocks<T> {
-    fn default() -> Blocks<T> {
-        Blocks(Vec::new())
-    }
-}
-
-/// Does the same with a chart of every form.
-macro_rules! with_chart {
-    ($any:expr, $chart:ident => $what:expr) => {
-        match $any {
-            AnyChart::Small($chart) => $what,
-            AnyChart::Medium($chart) => $what,
-            AnyChart::Large($chart) => $what,
-        }
-    };
-}
-pub(super) use with_chart;
-
-impl Charts {
-    /// Puts a chart of these values and edges behind the others.
-    pub fn push(&mut self, leaves: &[Leaf], nodes: &[Node<u32>], edges: &[Edge]) -> Place {
-        let Charts { leaves: all_leaves, small, medium, large } = self;
-        let small = small.push(nodes, edges).map(|parts| (Form::Small, parts));
-        let medium = || medium.push(nodes, edges).map(|parts| (Form::Medium, parts));
-        let large = || large.push(nodes, edges).map(|parts| (Form::Large, parts));
-        let pushed =
-            small.or_else(medium).or_else(large).zip(all_leaves.push(leaves.len(), leaves.iter().copied()));
-        let ((form, [nodes, edges]), leaves) = pushed.expect("a large chart has room for every number");
-        Place { form, leaves, nodes, edges }
-    }
-
-    pub fn get(&self, place: Place) -> AnyChart<'_> {
-        let leaves = self.leaves.get(place.leaves);
-        match place.form {
-            Form::Small => AnyChart::Small(self.small.get(leaves, place)),
-            Form::Medium => AnyChart::Medium(self.medium.get(leaves, place)),
-            Form::Large => AnyChart::Large(self.large.get(leaves, place)),
-        }
-    }
-
-    /// Replaces the numbers of strings by their `names`.
-    pub fn rename(&mut self, names: &[u32]) {
-        checked(self.leaves.iter_mut()).for_each(|leaf| leaf.seat.string = names[leaf.seat.string as usize]);
-        self.small.rename(names);
-        self.medium.rename(names);
-        self.large.rename(names);
-    }
-
-    /// Bytes held.
-    pub fn size(&self) -> usize {
-        self.leaves.size() + self.small.size() + self.medium.size() + self.large.size()
-    }
-}
-
-impl<P: Packed> Default for OfForm<P> {
-    fn default() -> OfForm<P> {
-        OfForm { nodes: Blocks::default(), edges: Blocks::default() }
-    }
-}
-
-impl<P: Packed> OfForm<P> {
-    /// Puts the nodes and edges of a chart behind the others, if the form has room for their numbers.
-    fn push(&mut self, nodes: &[Node<u32>], edges: &[Edge]) -> Option<[Slice; 2]> {
-        let narrow = |node: &Node<u32>| {
-            let [end, adapted] = [node.end, node.adapted].map(|number| P::Index::try_from(number).ok());
-            Some(Node { end: end?, adapted: adapted?, string: node.string })
-        };
-        // Edges first: it is they that have no room in a smaller form.
-        let packed = self.edges.push(edges.len(), edges.iter().map_while(|&edge| P::pack(edge)))?;
-        let narrowed = self.nodes.push(nodes.len(), nodes.iter().map_while(narrow))?;
-        Some([narrowed, packed])
-    }
-
-    fn get<'c>(&'c self, leaves: &'c [Leaf], place: Place) -> Chart<'c, P> {
-        Chart { leaves, nodes: self.nodes.get(place.nodes), edges: self.edges.get(place.edges) }
-    }
-
-    fn rename(&mut self, names: &[u32]) {
-        checked(self.nodes.iter_mut()).for_each(|node| node.string = names[node.string as usize]);
-    }
-
-    fn size(&self) -> usize {
-        self.nodes.size() + self.edges.size()
-    }
-}
-
-impl AnyChart<'_> {
-    /// Number of edges.
-    pub fn n_edges(&self) -> usize {
-        with_chart!(self, chart => chart.edges.len())
-    }
-
-    /// The values of strings that tables can have.
-    pub fn seats(&self) -> Vec<(usize, Seat)> {
-        with_chart!(self, chart => chart.seats().collect())
-    }
-
-    /// Whether the base of the adapted nonterminal at `value` has a single derivation.
-    pub fn is_unique(&self, value: usize, fixed: &Fixed) -> bool {
-        with_chart!(self, chart => chart.is_unique(value, fixed))
-    }
-}
-
 impl<P: Packed> Chart<'_, P> {
     /// Number of values.
     pub fn len(&self) -> usize {
@@ -442,12 +192,14 @@ impl<P: Packed> Chart<'_, P> {
         }
     }
 
-    fn seats(&self) -> impl Iterator<Item = (usize, Seat)> + '_ {
+    /// The values of strings that tables can have.
+    pub fn seats(&self) -> impl Iterator<Item = (usize, Seat)> + '_ {
         let seats = self.leaves.iter().map(|leaf| leaf.seat).chain(self.nodes.iter().map(Node::seat));
         (1..).zip(seats).filter(|(_, seat)| seat.string > 0)
     }
 
-    fn is_unique(&self, value: usize, fixed: &Fixed) -> bool {
+    /// Whether the base of the adapted nonterminal at `value` has a single derivation.
+    pub fn is_unique(&self, value: usize, fixed: &Fixed) -> bool {
         let Some(node) = (value - 1).checked_sub(self.leaves.len()) else {
             return fixed.is_unique(self.leaves[value - 1].fixed);
         };
@@ -608,14 +360,6 @@ fn sum<N: Weight, P: Packed>(edges: &[P], rules: &[N], beta: &[N]) -> N {
     edges.iter().fold(N::ZERO, |sum, edge| sum + edge.edge().value(rules, beta))
 }
 
-impl Edge {
-    #[inline]
-    fn value<N: Weight>(self, rules: &[N], beta: &[N]) -> N {
-        let [left, right] = self.tails;
-        rules[self.param as usize] * (beta[left as usize] * beta[right as usize])
-    }
-}
-
 impl<N: Weight, J: Joins<N>> Weights<'_, N, J> {
     /// The value of a node with that base.
     #[inline]
@@ -627,82 +371,16 @@ impl<N: Weight, J: Joins<N>> Weights<'_, N, J> {
     }
 }
 
-fn push_param(param: u32, sketch: &mut Vec<SketchStep>) {
-    if param != ParamId::ONE.0 {
-        sketch.push(SketchStep::Param(ParamId(param)));
+impl Edge {
+    #[inline]
+    fn value<N: Weight>(self, rules: &[N], beta: &[N]) -> N {
+        let [left, right] = self.tails;
+        rules[self.param as usize] * (beta[left as usize] * beta[right as usize])
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::models::sampler::fixed::Fixed;
-    use crate::num::random::stream;
-
-    fn packed<P: Packed>(edge: Edge) -> Option<Edge> {
-        P::pack(edge).map(Packed::edge)
-    }
-
-    /// Law: a form keeps the edges that it has room for, and refuses all others.
-    #[test]
-    fn packed_edges_come_back() {
-        let around = |bits: u32| [0, 1, (1 << bits) - 1, 1 << bits];
-        for param in [around(8), around(16)].concat() {
-            for left in [around(12), around(16)].concat() {
-                for right in [around(12), around(16)].concat() {
-                    let edge = Edge { param, tails: [left, right] };
-                    let largest = left.max(right);
-                    assert_eq!(packed::<Word>(edge), (param < 256 && largest < 4096).then_some(edge));
-                    assert_eq!(packed::<[u16; 3]>(edge), (param.max(largest) < 65_536).then_some(edge));
-                    assert_eq!(packed::<Edge>(edge), Some(edge));
-                }
-            }
-        }
-    }
-
-    /// The value of the last node in a chart of that form, and a tree that is drawn from it.
-    fn value_and_tree<P: Packed>(
-        (leaves, nodes, edges): (&[Leaf], &[Node<u32>], &[Edge]),
-        rules: &[f64],
-    ) -> (f64, Vec<SketchStep>) {
-        let mut fixed = Fixed::default();
-        fixed.node(&[crate::forest::Edge { param: 1, tails: [0, 0] }]);
-        let mut of_form = OfForm::<P>::default();
-        let [nodes, edges] = of_form.push(nodes, edges).expect("it is small");
-        let chart = Chart { leaves, nodes: of_form.nodes.get(nodes), edges: of_form.edges.get(edges) };
-        let shares = Shares { shares: &[0.0, 0.5, 1.5], inverse_totals: &[0.25, 0.5] };
-        let weights = Weights { rules, fixed: &[1.0, rules[1]], opens: &[0.75, 0.5], joins: shares };
-        let (mut beta, mut sketch, root) = (Vec::new(), Sketch::default(), chart.len() - 1);
-        let value = chart.inside(root, None, &weights, &mut beta);
-        let random = &mut stream(5, 0, 0);
-        chart.draw((root, false), &fixed.forest, &weights, &beta, &mut sketch, random);
-        (value, sketch.steps)
-    }
-
-    proptest! {
-        /// Law: all forms of a chart have the same values and trees.
-        #[test]
-        fn charts_of_all_forms_are_alike(
-            heads in prop::collection::vec((0..3_u32, prop::collection::vec((0..4_u32, any::<[u8; 2]>()), 1..4)), 1..12),
-            rules in prop::collection::vec(0.01..1.0, 4),
-        ) {
-            let leaf = |string| Leaf { fixed: 1, seat: Seat { string, adapted: string } };
-            let leaves = [leaf(0), leaf(1)];
-            let (mut nodes, mut edges) = (Vec::new(), Vec::new());
-            for (adapted, of_it) in heads {
-                let n_values = 3 + nodes.len() as u32;
-                edges.extend(of_it.into_iter().map(|(param, [left, right])| Edge {
-                    param,
-                    tails: [1 + u32::from(left) % (n_values - 1), u32::from(right) % n_values],
-                }));
-                nodes.push(Node { end: edges.len() as u32, adapted, string: adapted });
-            }
-            let chart = (&leaves[..], &nodes[..], &edges[..]);
-            let large = value_and_tree::<Edge>(chart, &rules);
-            prop_assert_eq!(&value_and_tree::<Word>(chart, &rules), &large);
-            prop_assert_eq!(&value_and_tree::<[u16; 3]>(chart, &rules), &large);
-        }
+fn push_param(param: u32, sketch: &mut Vec<SketchStep>) {
+    if param != ParamId::ONE.0 {
+        sketch.push(SketchStep::Param(ParamId(param)));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::chart::{AnyChart, Charts, Place};
+use super::charts::{AnyChart, Charts, Place};
 use super::fixed::Fixed;
 use super::layout::Layout;
 use super::repeats::longest_repeats;

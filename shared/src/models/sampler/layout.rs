@@ -1,6 +1,8 @@
-//! Makes a [`Chart`] of a forest.
+//! Makes a chart of a forest.
 
-use super::chart::{self, Charts, Leaf, Node, Place, Seat};
+use super::chart::{Leaf, Node, Seat};
+use super::charts::{Charts, Place};
+use super::edge;
 use super::fixed::Fixed;
 use crate::forest::binary::{BinaryGrammar, Kind};
 use crate::forest::{Edge, Forest, Label};
@@ -13,7 +15,7 @@ pub(super) struct Layout {
     placed: Vec<Placed>,
     leaves: Vec<Leaf>,
     nodes: Vec<Node<u32>>,
-    edges: Vec<chart::Edge>,
+    edges: Vec<edge::Edge>,
     /// The node of the forest of every node.
     of_nodes: Vec<u32>,
     fixed: Vec<Edge>,
@@ -111,7 +113,7 @@ impl Layout {
         };
         for (&head, node) in of_nodes.iter().zip(nodes) {
             meter.add(1 + forest.edges_of(head as usize).len());
-            let edge = |edge: &Edge| chart::Edge { param: edge.param, tails: edge.tails.map(value) };
+            let edge = |edge: &Edge| edge::Edge { param: edge.param, tails: edge.tails.map(value) };
             edges.extend(edges_of(forest, head as usize, binary).iter().map(edge));
             node.end = edges.len() as u32;
         }

@@ -14,9 +14,9 @@
 use rand_pcg::Pcg64Mcg;
 use rustc_hash::FxHashMap;
 
-use super::chart::{
-    AnyChart, Chart, Heated, Joins, Packed, Seat, Shares, Sketch, SketchStep, Weight, Weights, with_chart,
-};
+use super::chart::{Chart, Heated, Joins, Seat, Shares, Sketch, SketchStep, Weight, Weights};
+use super::charts::{AnyChart, with_chart};
+use super::edge::Packed;
 use super::items::{Item, Items};
 use super::seating::{Product, Seating};
 use super::state::{Choice, TableId};
