@@ -47,6 +47,8 @@ pub const PROBE_SWEEPS: u32 = 3;
 
 /// Work ([`work`]) of the part of a text that is measured, for each second of the time that is given: a tenth of that second or so.
 pub const PROBE_WORK: f64 = 200_000.0;
+/// The same for grammars of many symbols, in which every span can be a word, so that charts have more edges.
+pub const PROBE_WORK_OF_MANY_SYMBOLS: f64 = PROBE_WORK / 4.0;
 
 /// Places where a sentence of so many symbols can have a constituent of two parts, and where it can have a word: the number of edges of its
 /// chart is proportional to one of them, or between.

@@ -15,7 +15,7 @@ use training::input;
 use training::job::Job;
 use training::progress::with_names;
 
-use crate::effort::{self, Cost, Effort, PROBE_WORK};
+use crate::effort::{self, Cost, Effort, PROBE_WORK, PROBE_WORK_OF_MANY_SYMBOLS};
 use crate::text::{ANNOTATED, Text};
 use crate::time_limit::within;
 
@@ -190,7 +190,8 @@ impl Sampling {
         // Of a cascade the second run is measured; the first one is shorter.
         let n_runs = if model.cascade > 0 { 2 } else { 1 };
         let left = || seconds.saturating_sub(model.spent + clock::now().saturating_sub(begun)) / n_runs;
-        let (part, times) = text.part(seconds.as_secs_f64() * PROBE_WORK);
+        let of_second = if model.grammar.has_positions() { PROBE_WORK_OF_MANY_SYMBOLS } else { PROBE_WORK };
+        let (part, times) = text.part(seconds.as_secs_f64() * of_second);
         // The results are written in the rest, which is also for what a part of the text does not show.
         let time = || left().mul_f64(if times > 1.0 { 0.9 } else { 0.95 });
         write(dir.path(), CORPUS, &part.corpus_file()?)?;
