@@ -8,7 +8,6 @@ use std::time::Duration;
 use anyhow::Result;
 use basics::clock;
 use fleet::Fleet;
-use grammaton::forest::build::{LONG_SENTENCE, LONG_YIELD};
 use training::events::{Observer, RunEvent};
 use training::job::Job;
 use training::metrics::Timings;
@@ -45,20 +44,10 @@ const SAMPLES: u64 = 400;
 /// Sweeps that are run for the measurement. The first one, which builds the charts, is the slowest, so the last one counts.
 pub const PROBE_SWEEPS: u32 = 3;
 
-/// Work ([`work`]) of the part of a text that is measured, for each second of the time that is given: a tenth of that second or so.
+/// Places of charts ([`places`](grammaton::forest::build::places)) in the part of a text that is measured, for each second of the time that is given: a tenth of that second or so.
 pub const PROBE_WORK: f64 = 200_000.0;
 /// The same for grammars of many symbols, in which every span can be a word, so that charts have more edges.
 pub const PROBE_WORK_OF_MANY_SYMBOLS: f64 = PROBE_WORK / 4.0;
-
-/// Places where a sentence of so many symbols can have a constituent of two parts, and where it can have a word: the number of edges of its
-/// chart is proportional to one of them, or between.
-pub fn work(n_symbols: usize) -> [f64; 2] {
-    let n = n_symbols as f64;
-    let longest = if n_symbols > LONG_SENTENCE { LONG_YIELD.into() } else { n };
-    // Of the starts, lengths and places to cut; in a short sentence not every start has every length.
-    let (constituents, words) = (n * longest * longest / 2.0, n * longest);
-    if n_symbols > LONG_SENTENCE { [constituents, words] } else { [constituents / 3.0, words / 2.0] }
-}
 
 /// Seconds that the parts of a job take.
 #[derive(Clone, Copy, Debug)]

@@ -14,6 +14,7 @@ use grammaton::data::corpus::layout::LineKind;
 use grammaton::data::corpus::read::Notice;
 use grammaton::data::corpus::sniff::Contents;
 use grammaton::data::corpus::{Corpus, Options, Unit, write_line};
+use grammaton::forest::build::places;
 use rustc_hash::{FxHashMap, FxHashSet};
 use training::input;
 use training::input::format::{self, OpenText};
@@ -22,7 +23,6 @@ use training::job::PositionMarks;
 use training::metrics::recommended;
 use training::output;
 
-use crate::effort::work;
 use crate::keys::{self, Keys};
 
 /// Symbols of a sentence of a [`Text::part`] at most: more than [`LONG_SENTENCE`](grammaton::forest::build::LONG_SENTENCE), beyond which work is proportional.
@@ -117,14 +117,14 @@ impl Text {
         (line, n_symbols)
     }
 
-    /// A part of the text whose [`work`] is about `limit`, if the text has more, and how many times as much the text has. Its sentences are evenly
+    /// A part of the text whose work ([`places`] of charts) is about `limit`, if the text has more, and how many times as much the text has. Its sentences are evenly
     /// spaced in the order of length, and cut where they are so long that work is proportional to length.
     pub fn part(&self, limit: f64) -> (Text, f64) {
         let Corpus { sentences, occurrences, .. } = &self.corpus;
         let work_of = |positions: &[usize], longest: usize| {
             positions.iter().fold([0.0; 2], |sums, &at| {
                 let times = occurrences.get(at).map_or(1.0, |&n| f64::from(n));
-                let work = work(sentences[at].len().min(longest));
+                let work = places(sentences[at].len().min(longest));
                 [sums[0] + times * work[0], sums[1] + times * work[1]]
             })
         };
@@ -370,9 +370,9 @@ mod tests {
             let sentences = &part.corpus().sentences;
             prop_assert!(sentences.iter().all(|sentence| (1..=LONGEST_OF_PART).contains(&sentence.len())));
             let work_of = |sentences: &[Vec<u32>], at: usize| -> f64 {
-                sentences.iter().map(|sentence| work(sentence.len())[at]).sum()
+                sentences.iter().map(|sentence| places(sentence.len())[at]).sum()
             };
-            let one = work(LONGEST_OF_PART)[0];
+            let one = places(LONGEST_OF_PART)[0];
             prop_assert!(work_of(sentences, 0) <= 2.0 * limit + one, "{} {limit}", work_of(sentences, 0));
             for at in [0, 1] {
                 let whole = work_of(&text.corpus().sentences, at);

@@ -43,6 +43,7 @@ use crate::metrics::decoder_name;
 use crate::train::checkpoint::Checkpoints;
 use crate::train::group::Inputs;
 use crate::train::prepare;
+use crate::train::segment_lengths::MANY_SYMBOLS;
 use crate::train::train;
 
 /// Grammars, and why.
@@ -68,8 +69,6 @@ const FUNCTION_WORDS: Auto = Auto::COLLOC3_SYLLABLE_FUNCTION_WORDS;
 const THREE_LEVELS: Auto = Auto::COLLOC3_SYLLABLE;
 const ONE_LEVEL: Auto = Auto::COLLOC_SYLLABLE;
 
-/// Number of symbols above which a script writes more than single sounds, as syllables or morphemes.
-const MANY_SYMBOLS: usize = 200;
 /// The share of the samples that have a boundary which is printed in a Chinese text.
 const HALF: f64 = 0.5;
 /// Blocks of Chinese characters in Unicode 17.
@@ -157,8 +156,7 @@ pub fn choose(corpus: &Corpus, annotated: &Annotated, trials: &mut Trials<'_>) -
     let reason = format!("{}; {reason}", without.reason);
     // The default votes with one that is better.
     let voter = without.voter.map(|voter| if grammar == without.grammar { voter } else { without.grammar });
-    let threshold = if grammar.has_positions() { without.threshold } else { 0.0 };
-    Ok(Choice { grammar, voter, threshold, reason })
+    Ok(Choice { grammar, voter, threshold: without.threshold, reason })
 }
 
 /// Grammars of utterances in sounds or letters.

@@ -23,6 +23,16 @@ pub const LONG_SENTENCE: usize = 128;
 /// to that many symbols.
 pub const LONG_YIELD: u32 = 64;
 
+/// Places where a sentence of so many symbols can have a constituent of two parts, and where it can have a word: the number of edges of its
+/// chart is proportional to one of them, or between.
+pub fn places(n_symbols: usize) -> [f64; 2] {
+    let n = n_symbols as f64;
+    let longest = if n_symbols > LONG_SENTENCE { LONG_YIELD.into() } else { n };
+    // Of the starts, lengths and places to cut; in a short sentence not every start has every length.
+    let (constituents, words) = (n * longest * longest / 2.0, n * longest);
+    if n_symbols > LONG_SENTENCE { [constituents, words] } else { [constituents / 3.0, words / 2.0] }
+}
+
 /// Builds forests, reusing its scratch memory from item to item.
 pub struct Builder<'a> {
     binary: &'a BinaryGrammar,

@@ -10,20 +10,20 @@ use anyhow::Result;
 use basics::memory::resident;
 use grammaton::data::Sentence;
 use grammaton::forest::Prepared;
-use grammaton::forest::build::{LONG_SENTENCE, LONG_YIELD};
+use grammaton::forest::build::places;
 use grammaton::models::sampler::Items;
 use grammaton::prepare::candidates::no_strings;
 use grammaton::work::shard::Shard;
 
 use super::group::{Group, Inputs};
 use super::input::{Dataset, StringSource};
+use super::segment_lengths::MANY_SYMBOLS;
 use super::text::Text;
 
 /// Bytes of a chain for each symbol of a corpus of sounds or letters, as measured (docs/results/segment.md);
 const OF_SOUND: u64 = 650;
-/// of a corpus of more than [`SOUNDS`] symbols, whose words are shorter.
+/// of a corpus of more than [`MANY_SYMBOLS`], whose words are shorter.
 const OF_SYLLABLE: u64 = 1_100;
-const SOUNDS: usize = 200;
 
 /// Symbols of the sentences whose charts are built.
 const SAMPLE: usize = 5_000;
@@ -41,7 +41,7 @@ pub fn of_chains(inputs: &Inputs) -> Result<Option<u64>> {
         }
         let chains: usize = group.job.points.iter().map(|point| point.inference.restarts).sum();
         let Text { symbols, n_symbols, .. } = &group.input.text;
-        let of_symbol = if symbols.len() > SOUNDS { OF_SYLLABLE } else { OF_SOUND };
+        let of_symbol = if symbols.len() > MANY_SYMBOLS { OF_SYLLABLE } else { OF_SOUND };
         bytes += of_symbol * (chains * n_symbols) as u64;
     }
     Ok(Some(bytes))
@@ -55,24 +55,18 @@ fn charts(group: &Group) -> Result<Option<u64>> {
     };
     let prepared = Arc::new(Prepared::new(grammar.clone(), no_strings(grammar)));
     let every = (group.input.text.n_symbols / SAMPLE).max(1);
-    let (mut all, mut built, mut bytes) = (0, 0, 0);
+    let (mut all, mut built, mut bytes) = (0.0, 0.0, 0);
     for shard in &group.input.text.shards {
-        let shard = shard.named()?;
-        let Shard::Sentences(sentences) = &*shard.value else { continue };
+        let shard = shard.value()?;
+        let Shard::Sentences(sentences) = &*shard else { continue };
         let sample: Vec<Sentence> = sentences.iter().step_by(every).cloned().collect();
-        all += sentences.iter().map(splits).sum::<u64>();
-        built += sample.iter().map(splits).sum::<u64>();
+        let splits = |sentence: &Sentence| places(sentence.tokens.len())[0];
+        all += sentences.iter().map(splits).sum::<f64>();
+        built += sample.iter().map(splits).sum::<f64>();
         // A sentence with too many derivations is refused later.
         bytes += Items::new(prepared.clone(), &sample).map_or(0, |items| items.size() as u64);
     }
-    Ok(Some((bytes as f64 * all as f64 / built.max(1) as f64) as u64))
-}
-
-/// Places, but for a factor, where the chart of a sentence can have a constituent of two parts.
-fn splits(sentence: &Sentence) -> u64 {
-    let n = sentence.tokens.len() as u64;
-    let longest = if n > LONG_SENTENCE as u64 { LONG_YIELD.into() } else { n };
-    n * longest * longest
+    Ok(Some(if built > 0.0 { (bytes as f64 * all / built) as u64 } else { bytes }))
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 const MIN_SEGMENTS: u64 = 100;
 /// Share of single symbols above which there is a notice.
 const MAX_SHARE: f64 = 0.5;
-/// Symbols of a script above which words of one symbol are common, as in Chinese.
-const MANY_SYMBOLS: usize = 200;
+/// Number of symbols above which a script writes more than single sounds, as syllables or morphemes; then words of one symbol are common, as in Chinese.
+pub const MANY_SYMBOLS: usize = 200;
 
 /// Counts of segments.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
