@@ -134,11 +134,12 @@ impl Text {
         let n = ((sentences.len() as f64 * limit / cut[0]) as usize).clamp(1, sentences.len());
         let mut positions: Vec<usize> =
             (0..n).map(|at| by_length[(2 * at + 1) * sentences.len() / (2 * n)]).collect();
+        // In the order of length, so that the sums of the whole text are the same bits.
+        let part = work_of(&positions, LONGEST_OF_PART);
         positions.sort_unstable();
         let mut corpus = self.corpus.subset(&positions);
         corpus.sentences.iter_mut().for_each(|sentence| sentence.truncate(LONGEST_OF_PART));
         corpus.gold = None;
-        let part = work_of(&positions, LONGEST_OF_PART);
         let assignments = self.assignments.clone();
         let (annotations, notices) = (Vec::new(), Vec::new());
         let (annotated, marks) = (self.annotated.clone(), self.marks.clone());
