@@ -56,6 +56,11 @@ pub trait Observer {
     fn shows_snapshots(&self) -> bool {
         false
     }
+
+    /// Whether it reads the memory that chains will take ([`Start::memory`]), for which charts of some sentences are built.
+    fn shows_memory(&self) -> bool {
+        false
+    }
 }
 
 /// Several observers as one, called in their order. After an error those behind it are not called. There may be none.
@@ -68,5 +73,9 @@ impl Observer for All<'_> {
 
     fn shows_snapshots(&self) -> bool {
         self.0.iter().any(|observer| observer.shows_snapshots())
+    }
+
+    fn shows_memory(&self) -> bool {
+        self.0.iter().any(|observer| observer.shows_memory())
     }
 }

@@ -628,7 +628,8 @@ pub struct Start {
     pub runs: usize,
     /// The name of the setting of every run; empty if nothing varies. `[runs]`.
     pub points: Vec<String>,
-    /// Bytes that the chains of the job will take, estimated, in all processes together; `None` for other jobs.
+    /// Bytes that the chains of the job will take, estimated, in all processes together; `None` for other jobs, and unless an observer
+    /// [shows it](crate::events::Observer::shows_memory).
     pub memory: Option<u64>,
 }
 

@@ -308,6 +308,10 @@ impl Progress {
 }
 
 impl Observer for Progress {
+    fn shows_memory(&self) -> bool {
+        self.style != Style::Quiet
+    }
+
     /// A line that cannot be written is an error when the next round ends.
     fn on(&mut self, event: &RunEvent) -> anyhow::Result<()> {
         self.time_left.on(event);

@@ -203,7 +203,7 @@ fn attempt(
         max_rounds: job.points.iter().map(|point| point.inference.max_rounds).max().unwrap_or_default(),
         runs: job.n_runs(),
         points: job.runs().map(|(point, _)| job.points[point].name.clone()).collect(),
-        memory: memory::of_chains(inputs)?,
+        memory: if observer.shows_memory() { memory::of_chains(inputs)? } else { None },
     }))?;
     observer.on(&RunEvent::PhaseBegun(Phase::Preprocess))?;
     let begun = clock::instant();

@@ -49,6 +49,10 @@ impl Observer for &Stream<'_> {
     fn shows_snapshots(&self) -> bool {
         self.observer.borrow().shows_snapshots()
     }
+
+    fn shows_memory(&self) -> bool {
+        self.observer.borrow().shows_memory()
+    }
 }
 
 impl Map for Stream<'_> {
