@@ -309,6 +309,9 @@ class Keys(TypedDict, total=False):
     threshold: float | None
     """Share of the samples that must have a boundary for it to be in a further segmentation, `boundary-vote`, which is the recommended one; the lower, the more boundaries. 0: without it, the models vote on segments (`mbr-vote`)."""
 
+    contexts: bool | None
+    """A further segmentation, `contexts`, which is the recommended one: boundaries whose probability by the symbols around them, learned from the shares of all sentences, is at least `threshold`. For lists of words. New text is read in the same way."""
+
     score_every: int | None
     """Number of rounds between evaluations on gold or held-out sentences; 0: only at the end."""
 

@@ -39,7 +39,7 @@ class Parse:
 
     @cached_property
     def tree(self) -> Tree | Dependencies | None:
-        """The tree, or the heads; `None` without an analysis, and of the decoders `mbr`, `vote` and `crf`, which give segments alone."""
+        """The tree, or the heads; `None` without an analysis, and of the decoders `mbr`, `vote`, `contexts` and `crf`, which give segments alone."""
         if self.brackets is None:
             return self._heads
         drawn, separator = self._drawing
@@ -116,9 +116,9 @@ class Model:
         """Analyses sentences on all cores, some thousands at a time, in their order.
 
         `texts` are lines in the format of the training corpus; for a model of trees, lines or lists of words; for a dependency model, lists of rows
-        `(word, tag, …)` or of tags. `decoder` is `viterbi`, `mbr`, `mbr-tree`, `vote` (of the models of all chains) or `crf` (as annotated lines correct the vote);
+        `(word, tag, …)` or of tags. `decoder` is `viterbi`, `mbr`, `mbr-tree`, `vote` (of the models of all chains), `contexts` (by the symbols around boundaries) or `crf` (as annotated lines correct these);
         `viterbi` or `max-rule`; `viterbi` or `mbr-arcs`. By default it is `mbr-arcs` of a dependency model, else `crf` if the model has learned from annotated
-        lines, else `vote` if it has several models, else `viterbi`. `closed` uses learned strings only. `boundaries` asks for the probabilities of boundaries, `n_best`
+        lines, else `contexts` if it has learned these, else `vote` if it has several models, else `viterbi`. `closed` uses learned strings only. `boundaries` asks for the probabilities of boundaries, `n_best`
         for so many of the best analyses, which the decoders `mbr-tree`, `max-rule` and `mbr-arcs` do not rank. `ValueError` for another decoder, or a text with a line break.
         """
         if isinstance(texts, str):

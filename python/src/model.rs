@@ -144,7 +144,7 @@ impl Model {
         let n_best = count("n_best", n_best, 1..=1000_u16)?.map(usize::from);
         let threads = count("threads", threads, 1..=u16::MAX)?.map(usize::from);
         let of_kind: &[&str] = match kind(&self.0) {
-            Kind::Segments => &["viterbi", "mbr", "mbr-tree", "vote", "crf"],
+            Kind::Segments => &["viterbi", "mbr", "mbr-tree", "vote", "contexts", "crf"],
             Kind::Trees => &["viterbi", "max-rule"],
             Kind::Dependencies => &["viterbi", "mbr-arcs"],
         };
@@ -277,6 +277,7 @@ impl Analyser {
                 let criterion = match decoder {
                     None => Criterion::of(&saved),
                     Some("vote") => Criterion::Vote,
+                    Some("contexts") => Criterion::Contexts,
                     Some("crf") => Criterion::Crf,
                     Some(_) => Criterion::First(of_first),
                 };
@@ -286,9 +287,14 @@ impl Analyser {
                 let n_best = n_best.map(|n| (n, distinct));
                 let asked = Asked { trees, probabilities, closed, n_best };
                 let prepared = pool.install(|| ModelReader::new(&saved, criterion, asked));
-                reader = Some(prepared.context(
-                    "the model has not learned from annotated lines; train it with annotated=, or leave out decoder=\"crf\"",
-                )?);
+                reader = Some(prepared.context(match criterion {
+                    Criterion::Contexts => {
+                        "the model has not learned from contexts; train it with the key output.contexts, or leave out decoder=\"contexts\""
+                    }
+                    _ => {
+                        "the model has not learned from annotated lines; train it with annotated=, or leave out decoder=\"crf\""
+                    }
+                })?);
             }
             (Kind::Dependencies, Trained::Grammar(model)) => {
                 decoding = Some(pool.install(|| Decoding::new(model.clone(), of_first, true, closed)));

@@ -25,6 +25,7 @@ use crate::grammar::{Grammar, SymbolId};
 use crate::models::adaptor;
 use crate::models::baselines::Learned;
 use crate::models::crf::Crf;
+use crate::models::crf::contexts::InContexts;
 use crate::models::decode::{Decoded, Decoder};
 use crate::models::dmv::{factors, nouns};
 use crate::models::logistic_normal;
@@ -34,7 +35,7 @@ use crate::work::engine::ComputeError;
 pub use texts::Entry;
 
 /// Magic and versions of `model.bin`.
-pub const SEAL: Seal = Seal { magic: *b"GRMTNMDL", oldest: 6, version: 6 };
+pub const SEAL: Seal = Seal { magic: *b"GRMTNMDL", oldest: 7, version: 7 };
 
 /// A trained model: it parses, can be read, and is saved to a file.
 ///
@@ -68,7 +69,7 @@ pub struct Model {
     /// The model.
     pub model: Trained,
     #[doc(hidden)]
-    /// What was learned from annotated sentences, if there were such.
+    /// What was learned of boundaries above the models.
     pub corrections: Option<Corrections>,
     #[doc(hidden)]
     /// What else votes with `model` on the segments of new text.
@@ -102,13 +103,15 @@ pub struct Baselines {
     pub learned: Vec<(Learned, f64)>,
 }
 
-/// What a conditional random field learned of what the models find, with its symbols.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+/// What was learned of boundaries above what the models find, with its symbols.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Corrections {
     /// Names of the symbols, in the order of their numbers.
     pub symbols: Vec<String>,
-    /// The field.
-    pub crf: Crf,
+    /// From the symbols around them.
+    pub contexts: Option<InContexts>,
+    /// From annotated sentences, above contexts if there are such, else above the vote.
+    pub crf: Option<Crf>,
 }
 
 /// A model that votes.
@@ -369,7 +372,12 @@ impl Model {
         if !(0.0..=0.5).contains(price) {
             return Err(Defect::corrupt("a segment has no price"));
         }
-        if !saved.corrections.iter().all(|corrections| corrections.crf.is_finite()) {
+        let contexts = || saved.corrections.iter().flat_map(|corrections| &corrections.contexts);
+        if !contexts().all(|of| of.threshold > 0.0 && of.threshold <= 1.0) {
+            return Err(Defect::corrupt("a threshold is not between 0 and 1"));
+        }
+        let mut crfs = saved.corrections.iter().flat_map(|corrections| &corrections.crf);
+        if !contexts().all(|of| of.contexts.is_finite()) || !crfs.all(Crf::is_finite) {
             return Err(Defect::corrupt("a weight is not finite"));
         }
         Ok(saved)

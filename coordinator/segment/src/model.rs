@@ -74,8 +74,19 @@ pub fn model(
     }
     let (threshold, reason) = chosen.map_or((0.0, None), |(threshold, reason)| (threshold, Some(reason)));
     let files = Vec::new();
-    let mut model =
-        ModelFile { grammar, voters, simpler, effort, cascade: 0, threshold, reason, spent, keys, files };
+    let mut model = ModelFile {
+        grammar,
+        voters,
+        simpler,
+        effort,
+        cascade: 0,
+        threshold,
+        contexts: false,
+        reason,
+        spent,
+        keys,
+        files,
+    };
     known.words.map_or(Ok(()), |path| model.know("words", "known-words.txt", path))?;
     Ok(model)
 }

@@ -78,6 +78,7 @@ pub fn model(
         effort: EFFORT,
         cascade,
         threshold,
+        contexts: threshold > 0.0,
         reason,
         spent: clock::now().saturating_sub(begun),
         keys: Vec::new(),

@@ -57,6 +57,8 @@ pub struct ModelFile {
     pub cascade: u32,
     /// Probability from which on a boundary is printed; 0 for the vote of the models.
     pub threshold: f64,
+    /// Whether this probability is that by the symbols around the boundary.
+    pub contexts: bool,
     /// Why these grammars; for the job file.
     pub reason: Option<String>,
     /// Time that the choice of the model took, which is left out of the time for its sweeps.
@@ -326,13 +328,14 @@ impl Sampling {
             0.0 => String::new(),
             threshold => format!("threshold = {threshold:?}\n"),
         };
+        let contexts = if model.contexts { "contexts = true\n" } else { "" };
         format!(
             "{MARK}. `grammaton train {JOB} --out again` gives the same result.\n{reason}\
              [model]\ngrammar = \"auto:{grammar}\"\n{voters}{voter_chains}{cascade}{keys}\n\
              [corpus]\npath = \"{CORPUS}\"\n{of_text}\n\
              [inference]\nmethod = \"hastings\"\n{hyperparameters}\
              max_rounds = {sweeps}\nkeep_every = {keep_every}\nrestarts = {chains}\nseed = {seed}\n\n\
-             [output]\ndir = \".\"\ntitle = {title}\ndecoders = [\"mbr\"]\nscore_every = 0\n{models}{threshold}"
+             [output]\ndir = \".\"\ntitle = {title}\ndecoders = [\"mbr\"]\nscore_every = 0\n{models}{threshold}{contexts}"
         )
     }
 }

@@ -46,13 +46,17 @@ pub const MBR_VOTE: &str = "mbr-vote";
 /// The segmentation whose boundaries enough samples have (`output.threshold`).
 pub const BOUNDARY_VOTE: &str = "boundary-vote";
 
+/// The boundaries that are likely by the symbols around them, as learned from the shares of samples (`output.contexts`).
+pub const CONTEXTS: &str = "contexts";
+
 /// What a conditional random field learned from annotated sentences, above the others (`corpus.annotated`).
 pub const CRF: &str = "crf";
 
 /// Decoders, the recommended ones first: those that maximise the expected score before those that maximise a probability, those that
 /// use all chains before those that use one, and what annotations correct, or the job asks for, first. No scores decided the order.
-const BY_RECOMMENDATION: [&str; 10] = [
+const BY_RECOMMENDATION: [&str; 11] = [
     CRF,
+    CONTEXTS,
     BOUNDARY_VOTE,
     MBR_VOTE,
     MAXIMUM_MARGINAL,

@@ -17,6 +17,7 @@ pub(crate) mod tests {
     use grammaton::models::adaptor::{self, Stick};
     use grammaton::models::baselines::Baseline;
     use grammaton::models::crf::Crf;
+    use grammaton::models::crf::contexts::{Contexts, InContexts};
     use grammaton::models::crf::statistics::Statistics;
     use grammaton::models::decode::Decoder;
     use grammaton::models::logistic_normal::{self, PointEstimate, Prior};
@@ -155,7 +156,10 @@ pub(crate) mod tests {
         sticks(other.of_grammar()).tau[1] = 2.0;
         let crf = Crf::learn(Statistics::default(), &[]);
         let symbols = ["a", "b"].map(str::to_owned).to_vec();
-        let corrections = Some(Corrections { symbols: symbols.clone(), crf });
+        let words = [[0, 1, 1], [1, 1, 1]];
+        let contexts = Contexts::learn(words.iter().map(|word| (&word[..], &[0.25, 0.5][..])));
+        let contexts = Some(InContexts { contexts, threshold: 0.375 });
+        let corrections = Some(Corrections { symbols: symbols.clone(), contexts, crf: Some(crf) });
         let learned = Baseline::ALL.map(|baseline| baseline.learn(&[vec![0, 1], vec![0, 1, 1, 0, 1]]));
         let baselines = Baselines { symbols, learned: learned.map(|learned| (learned, 0.25)).to_vec() };
         let voters = Voters { models: vec![other.of_grammar().clone()], baselines, price: 0.375 };
@@ -169,7 +173,7 @@ pub(crate) mod tests {
 
     #[test]
     fn models_are_written_as_they_always_were() {
-        for (saved, name) in [(voting(), "model-6.bin"), (normal(), "model-6-logistic-normal.bin")] {
+        for (saved, name) in [(voting(), "model-7.bin"), (normal(), "model-7-logistic-normal.bin")] {
             assert_eq!(SavedModel::from_bytes(&golden(name), Path::new("model.bin")).unwrap(), saved);
             assert_eq!(saved.to_bytes(), golden(name));
         }
@@ -186,6 +190,11 @@ pub(crate) mod tests {
         let mut dear = voting();
         dear.voters.price = 0.75;
         assert!(refusal(&dear.to_bytes()).contains("a segment has no price"));
+        for threshold in [0.0, f64::NAN, 1.5] {
+            let mut saved = voting();
+            saved.corrections.as_mut().and_then(|it| it.contexts.as_mut()).unwrap().threshold = threshold;
+            assert!(refusal(&saved.to_bytes()).contains("a threshold is not between 0 and 1"));
+        }
         let model = Trained::Treebank(of_treebank());
         let saved = SavedModel { model, corrections: None, ..voting() };
         assert!(refusal(&saved.to_bytes()).contains("there are votes beside a model of a treebank"));
@@ -240,7 +249,7 @@ pub(crate) mod tests {
         assert!(refusal(&longer).contains("1 bytes too many"));
         let mut newer = bytes.clone();
         newer[8] = 9;
-        assert!(refusal(&newer).contains("format 9 is newer than this build reads (6)"));
+        assert!(refusal(&newer).contains("format 9 is newer than this build reads (7)"));
         let mut damaged = bytes;
         damaged[grammaton::sealed::HEADER + 9] ^= 1;
         assert!(refusal(&damaged).contains("checksum"));

@@ -18,8 +18,8 @@ use grammaton::saved::Model as SavedModel;
 use crate::job::Job;
 use crate::lexicon;
 use crate::metrics::{
-    BOUNDARY_VOTE, CRF, MAXIMUM_MARGINAL, MBR_VOTE, RoundMetrics, SAMPLE_AVERAGE, Summary, decoder_name,
-    recommended,
+    BOUNDARY_VOTE, CONTEXTS, CRF, MAXIMUM_MARGINAL, MBR_VOTE, RoundMetrics, SAMPLE_AVERAGE, Summary,
+    decoder_name, recommended,
 };
 use crate::model;
 use crate::outcome::{FleetUse, Outcome};
@@ -44,7 +44,7 @@ const MODEL: [&str; 3] = ["model/model.bin", "model/grammar.txt", "model/sticks.
 /// Names of the decoders whose output is a segmentation.
 pub fn decoders() -> impl Iterator<Item = &'static str> {
     let of_models = [Decoder::Viterbi, Decoder::Mbr, Decoder::MbrTree].map(decoder_name);
-    of_models.into_iter().chain([SAMPLE_AVERAGE, MAXIMUM_MARGINAL, MBR_VOTE, BOUNDARY_VOTE, CRF])
+    of_models.into_iter().chain([SAMPLE_AVERAGE, MAXIMUM_MARGINAL, MBR_VOTE, BOUNDARY_VOTE, CONTEXTS, CRF])
 }
 
 /// File of a segmentation.

@@ -25,6 +25,7 @@ pub mod auto_grammars;
 pub mod brackets;
 pub mod checkpoint;
 pub mod checkpoint_writer;
+mod contexts;
 pub mod dependencies;
 mod found;
 mod gold;

@@ -28,6 +28,7 @@
 //! assert_eq!(crf.read(&evidence(&[2, 1, 0])).ends, [2, 3]);
 //! ```
 
+pub mod contexts;
 pub mod features;
 pub mod statistics;
 
@@ -38,6 +39,7 @@ use serde::{Deserialize, Serialize};
 
 use self::features::{Feature, logit};
 use self::statistics::Statistics;
+use super::segments::Probabilities;
 use crate::num::lbfgs::minimise;
 use crate::stop;
 
@@ -91,6 +93,13 @@ pub struct Reading {
     pub ends: Vec<u32>,
     /// Probability of each of these segments: of both its boundaries, and none between them.
     pub segments: Vec<f64>,
+}
+
+impl Reading {
+    /// Its probabilities.
+    pub fn posterior(&self) -> Probabilities {
+        Probabilities { boundaries: self.probabilities.clone(), segments: self.segments.clone() }
+    }
 }
 
 /// A field with its weights.

@@ -1,4 +1,4 @@
-//! New text as a model file reads it: by its first model, by the vote of all its models, or by the vote as annotated lines correct it.
+//! New text as a model file reads it: by its first model, by the vote of all its models, by the symbols around boundaries, or as annotated lines correct what these find.
 //!
 //! In: a model file and the sentences of a corpus. Out: of each sentence its segments and log-probability, perhaps its tree, and the probabilities of its boundaries. A
 //! sentence is read by itself, so that a text can be read part by part, and an answer does not depend on the number of threads.
@@ -30,15 +30,21 @@ pub enum Criterion {
     First(Decoder),
     /// By the vote of all models.
     Vote,
+    /// By the symbols around boundaries.
+    Contexts,
     /// By what was learned from annotated sentences.
     Crf,
 }
 
 impl Criterion {
-    /// The one by default for segmentations: what was learned from annotated sentences, else a vote, else the most probable tree.
+    /// The one by default for segmentations: what was learned from annotated sentences, else from the symbols around boundaries, else a vote, else the most
+    /// probable tree.
     pub fn of(model: &Model) -> Criterion {
-        if model.corrections.is_some() {
+        let corrections = model.corrections.as_ref();
+        if corrections.is_some_and(|corrections| corrections.crf.is_some()) {
             Criterion::Crf
+        } else if corrections.is_some_and(|corrections| corrections.contexts.is_some()) {
+            Criterion::Contexts
         } else if model.voters.is_empty() {
             Criterion::First(Decoder::Viterbi)
         } else {
@@ -78,9 +84,9 @@ pub struct Reading {
     pub probabilities: Option<Probabilities>,
     /// The best analyses in order, this one first, if they are asked for: of [`Decoder::Viterbi`] as [`most_probable`](crate::models::decode::n_best::most_probable) finds
     /// them, of [`Decoder::Mbr`] and of a vote as [`Segments::n_best`] orders them, with their probability in the mean over the models that have an analysis, and of
-    /// a field those of [`Crf::n_best`](crate::models::crf::Crf::n_best).
+    /// contexts and a field those of [`InContexts::n_best`](crate::models::crf::contexts::InContexts::n_best) and [`Crf::n_best`](crate::models::crf::Crf::n_best).
     pub n_best: Vec<Ranked>,
-    /// What the models found before annotated sentences corrected it: shares of the boundaries, ends of the segments.
+    /// What the models, or contexts, found before annotated sentences corrected it: shares of the boundaries, ends of the segments.
     pub found: Option<(Vec<f64>, Vec<u32>)>,
 }
 
@@ -112,29 +118,38 @@ pub struct ModelReader {
     /// Of a vote.
     baselines: Baselines,
     price: f64,
-    corrections: Option<Corrections>,
+    corrections: Corrections,
 }
 
 impl ModelReader {
-    /// Prepares a model file of segments. `None` of a treebank, and for [`Criterion::Crf`] without annotated sentences.
+    /// Prepares a model file of segments. `None` of a treebank, and if there is not what the criterion reads by: for [`Criterion::Crf`] annotated sentences,
+    /// for [`Criterion::Contexts`] contexts.
     pub fn new(saved: &Model, criterion: Criterion, asked: Asked) -> Option<ModelReader> {
         let Trained::Grammar(first) = &saved.model else { return None };
-        let corrections = saved.corrections.clone().filter(|_| criterion == Criterion::Crf);
+        let mut corrections = saved.corrections.clone().unwrap_or_default();
+        match criterion {
+            Criterion::Crf if corrections.crf.is_none() => return None,
+            Criterion::Contexts if corrections.contexts.is_none() => return None,
+            Criterion::Crf => {}
+            Criterion::Contexts => corrections.crf = None,
+            Criterion::First(_) | Criterion::Vote => corrections = Corrections::default(),
+        }
+        // Without contexts, the models say where segments are.
+        let spans = corrections.contexts.is_none();
         let Asked { trees, probabilities, closed, n_best } = asked;
-        let models = match (criterion, &corrections) {
-            (Criterion::First(decoder), _) => {
+        let models = match criterion {
+            Criterion::First(decoder) => {
                 let spans = probabilities || decoder == Decoder::Mbr && n_best.is_some();
                 vec![Decoding::of(first.clone(), vec![decoder], trees, spans, closed)]
             }
-            (Criterion::Crf, None) => return None,
-            (Criterion::Crf | Criterion::Vote, _) => {
+            Criterion::Crf | Criterion::Contexts | Criterion::Vote => {
                 let all = [first].into_iter().chain(&saved.voters.models);
-                all.map(|model| Decoding::of(model.clone(), Vec::new(), false, true, closed)).collect()
+                all.map(|model| Decoding::of(model.clone(), Vec::new(), false, spans, closed)).collect()
             }
         };
         let (baselines, price) = match criterion {
             Criterion::Vote => (saved.voters.baselines.clone(), saved.voters.price),
-            Criterion::First(_) | Criterion::Crf => (Baselines::default(), 0.0),
+            Criterion::First(_) | Criterion::Contexts | Criterion::Crf => (Baselines::default(), 0.0),
         };
         Some(ModelReader { models, criterion, asked, baselines, price, corrections })
     }
@@ -148,10 +163,8 @@ impl ModelReader {
         corpus: &Corpus,
         sentences: Range<usize>,
     ) -> Result<Vec<Result<Reading, Unread>>, ComputeError> {
-        let symbols = match &self.corrections {
-            Some(corrections) => &corrections.symbols,
-            None => &self.baselines.symbols,
-        };
+        let Baselines { symbols, .. } = &self.baselines;
+        let symbols = if symbols.is_empty() { &self.corrections.symbols } else { symbols };
         let numbers = numbers(symbols, corpus);
         let starts: Vec<usize> = sentences.clone().step_by(CHUNK).collect();
         let chunk = |start: &usize| self.chunk(corpus, *start..sentences.end.min(start + CHUNK), &numbers);
@@ -198,7 +211,7 @@ impl ModelReader {
                 return Err(unknown.unwrap_or(Unread::NoAnalysis));
             }
             let mut reading = self.reading(found, &symbols);
-            if let Some(Corrections { crf, .. }) = &self.corrections {
+            if let Some(crf) = &self.corrections.crf {
                 let shares = match reading.probabilities.take() {
                     Some(probabilities) => probabilities.boundaries,
                     None => Evidence::shares_of(&reading.ends),
@@ -206,8 +219,7 @@ impl ModelReader {
                 let evidence = Evidence { symbols: &symbols, shares: &shares, ends: &reading.ends };
                 let corrected = crf.read(&evidence);
                 if let Some((n, _)) = self.asked.n_best {
-                    let ranked = |(probability, ends)| Ranked { probability, ends, tree: None };
-                    reading.n_best = crf.n_best(&evidence, n).into_iter().map(ranked).collect();
+                    reading.n_best = ranked(crf.n_best(&evidence, n));
                 }
                 let found = std::mem::replace(&mut reading.ends, corrected.ends);
                 let (boundaries, segments) = (corrected.probabilities, corrected.segments);
@@ -258,12 +270,12 @@ impl ModelReader {
                     ranked.for_each(|ranked| ranked.probability /= n_models as f64);
                 }
             }
-            Criterion::First(Decoder::MbrTree | Decoder::MbrArcs) | Criterion::Crf => {}
+            Criterion::First(Decoder::MbrTree | Decoder::MbrArcs) | Criterion::Contexts | Criterion::Crf => {}
         }
         Ok(())
     }
 
-    /// What the models say of a sentence, of which they have analyses. `symbols`: numbers of those that baselines know.
+    /// What the models, or contexts, say of a sentence of which the models have analyses. `symbols`: numbers of those that these know.
     fn reading(&self, found: Vec<Decoded>, symbols: &[u32]) -> Reading {
         let n_symbols = symbols.len() as u32;
         let logs: Vec<f64> = found.iter().map(|decoded| decoded.log_z).collect();
@@ -281,6 +293,14 @@ impl ModelReader {
             let tree = trees.into_iter().next();
             return Reading { ends, tree, log_probability, probabilities, n_best, found: None };
         }
+        if let Some(contexts) = &self.corrections.contexts {
+            let of_contexts = contexts.read(symbols);
+            let is_asked = self.asked.probabilities || self.corrections.crf.is_some();
+            let probabilities = is_asked.then(|| of_contexts.posterior());
+            let n_best = self.asked.n_best.map(|(n, _)| ranked(contexts.n_best(symbols, n)));
+            let (ends, n_best) = (of_contexts.ends, n_best.unwrap_or_default());
+            return Reading { ends, tree: None, log_probability, probabilities, n_best, found: None };
+        }
         let all: Vec<Segments> = found.map(|decoded| Segments::new(n_symbols, decoded.spans)).collect();
         let mean = Segments::mean(&all);
         let is_vote = self.criterion == Criterion::Vote;
@@ -291,7 +311,7 @@ impl ModelReader {
         }
         let voted = voted.over(weight);
         let ends = voted.best_at(self.price);
-        let is_asked = self.asked.probabilities || self.corrections.is_some();
+        let is_asked = self.asked.probabilities || self.corrections.crf.is_some();
         let probabilities = is_asked.then(|| mean.probabilities(&ends));
         let n_best = if is_vote { self.ranked(&voted) } else { Vec::new() };
         Reading { ends, tree: None, log_probability, probabilities, n_best, found: None }
@@ -302,6 +322,11 @@ impl ModelReader {
         let all = self.asked.n_best.map(|(n, _)| segments.n_best(n, self.price));
         all.into_iter().flatten().map(|ends| Ranked { probability: 0.0, ends, tree: None }).collect()
     }
+}
+
+/// Segmentations with their probabilities.
+fn ranked(all: Vec<(f64, Vec<u32>)>) -> Vec<Ranked> {
+    all.into_iter().map(|(probability, ends)| Ranked { probability, ends, tree: None }).collect()
 }
 
 /// The logarithm of the mean probability by `n` models, of which these have one above 0.

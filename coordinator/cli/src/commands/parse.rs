@@ -40,7 +40,7 @@ pub struct Args {
     pub model: PathBuf,
     /// Text with one sentence per line, in the format of the training corpus; for a dependency model CoNLL-U, or if its tags are induced, text; `-` for standard input
     pub corpus: PathBuf,
-    /// Criterion of the best analysis [default: crf, if the model has learned from annotated lines; else vote, if it has the models of several chains; mbr-arcs of a dependency model; else viterbi]
+    /// Criterion of the best analysis [default: crf, if the model has learned from annotated lines; else contexts, if it has learned from those; else vote, if it has the models of several chains; mbr-arcs of a dependency model; else viterbi]
     #[arg(long, value_enum)]
     pub decoder: Option<DecoderName>,
     /// Output format; a model of trees always prints trees, and a dependency model CoNLL-U
@@ -89,7 +89,9 @@ pub enum DecoderName {
     MbrArcs,
     /// The segmentation with the highest expected number of correct segments, in the mean of the models of all chains and of the baselines that vote with them
     Vote,
-    /// The segmentation by vote as annotated lines correct it
+    /// The boundaries that are likely by the symbols around them, as the models' boundaries taught
+    Contexts,
+    /// The segmentation as annotated lines correct it
     Crf,
 }
 
@@ -110,6 +112,7 @@ impl DecoderName {
             DecoderName::Mbr => Ok(Criterion::First(Decoder::Mbr)),
             DecoderName::MbrTree => Ok(Criterion::First(Decoder::MbrTree)),
             DecoderName::Vote => Ok(Criterion::Vote),
+            DecoderName::Contexts => Ok(Criterion::Contexts),
             DecoderName::Crf => Ok(Criterion::Crf),
             DecoderName::MaxRule | DecoderName::MbrArcs => {
                 bail!(
@@ -187,7 +190,7 @@ fn segments(args: &Args, saved: &SavedModel) -> Result<Answer> {
     };
     ensure!(
         args.n_best.is_none() || criterion.ranks(),
-        "decoder mbr-tree has no n best; use --decoder viterbi, mbr, vote or crf, or leave out --n-best"
+        "decoder mbr-tree has no n best; use --decoder viterbi, mbr, vote, contexts or crf, or leave out --n-best"
     );
     let max_symbols = args.max_symbols.unwrap_or(Options::default().max_symbols);
     let cleaning = saved.cleaning.clone();
@@ -200,10 +203,12 @@ fn segments(args: &Args, saved: &SavedModel) -> Result<Answer> {
     let threads = args.threads.map_or(0, usize::from);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let reader = ModelReader::new(saved, criterion, asked).with_context(|| {
-        format!(
-            "{}: the model has not learned from annotated lines; train it with corpus.annotated, or leave out --decoder crf",
-            args.model.display()
-        )
+        let (what, key, decoder) = match criterion {
+            Criterion::Contexts => ("contexts", "output.contexts", "contexts"),
+            _ => ("annotated lines", "corpus.annotated", "crf"),
+        };
+        let path = args.model.display();
+        format!("{path}: the model has not learned from {what}; train it with {key}, or leave out --decoder {decoder}")
     })?;
     let parts = input::text_to_parse(&args.corpus, &options)?;
     let is_corrected = criterion == Criterion::Crf;

@@ -128,6 +128,45 @@ fn a_threshold_cuts_where_a_boundary_is_as_probable() {
     refused(&["morphemes", &at(&dir, "words.txt"), "--threshold", "1.5"], &["--threshold", "from 0 to 1"]);
 }
 
+/// Law: what contexts say depends on the symbols of a word alone, so the words of the job are read again as they were, with the same probabilities, and new words as well.
+#[test]
+fn words_are_read_again_by_their_contexts() {
+    let words: Vec<String> = ["go", "do", "lock", "pack", "load", "tie", "o"]
+        .iter()
+        .flat_map(|stem| ["", "ing", "s", "ed"].map(|suffix| format!("{stem}{suffix}\n")))
+        .collect();
+    let known = "going\tgo ing\nlocked\tlock ed\n";
+    let new = "unlocked\npacks\nz\nqqing\n";
+    let files = [("words.txt", words.concat()), ("known.tsv", known.to_owned()), ("new.txt", new.to_owned())];
+    let dir = folder(&files.each_ref().map(|(name, text)| (*name, text.as_bytes())));
+    let [file, known, new, table] =
+        ["words.txt", "known.tsv", "new.txt", "table.tsv"].map(|name| at(&dir, name));
+    let [found, taught, alone] = ["found", "taught", "alone"].map(|name| at(&dir, name));
+    morphemes(&[&file, "--out", &found]);
+    let read = |name: &str| fs::read_to_string(format!("{found}/{name}")).unwrap();
+    let printed = read("segmented.txt");
+    assert_eq!(printed, read("segmentation.contexts.txt"));
+    let parse = |args: &[&str]| stdout(&grammaton(&[&["parse"], args].concat()).success());
+    assert_eq!(parse(&[&found, &file, "--boundaries", &table]), printed);
+    assert_eq!(fs::read_to_string(&table).unwrap(), read("boundaries.tsv"));
+    let bare: String = parse(&[&found, &new]).chars().filter(|symbol| *symbol != ' ').collect();
+    assert_eq!(bare, "unlocked\npacks\nz\nqqing\n");
+    // Above annotated lines as well; these are read without what is known of them.
+    morphemes(&[&file, "--annotated", &known, "--out", &taught]);
+    let printed = fs::read_to_string(format!("{taught}/segmented.txt")).unwrap();
+    let again = parse(&[&taught, &file]);
+    let is_annotated = |line: &&str| !["going", "locked"].contains(&&*line.replace(' ', ""));
+    let without =
+        |text: &str| -> Vec<String> { text.lines().filter(is_annotated).map(str::to_owned).collect() };
+    assert_eq!(without(&printed), without(&again));
+    let job =
+        ["train", &format!("{found}/job.toml"), "-q", "--out", &alone, "--set", "output.contexts=false"];
+    grammaton(&job).success();
+    refused(&["parse", &alone, &new, "--decoder", "contexts"], &["has not learned from contexts"]);
+    let job = ["train", &format!("{found}/job.toml"), "--out", &alone, "--set", "output.threshold=0"];
+    refused(&job, &["output.contexts", "false if output.threshold is 0"]);
+}
+
 #[test]
 fn wrong_affixes_are_refused_in_a_line() {
     let dir = folder(&[("words.txt", b"undo\nredo\n"), ("other.txt", b"zz\n"), ("latin1.txt", b"u\n\xe9\n")]);

@@ -57,8 +57,9 @@ fn segmentations_are_ranked_by_every_decoder_and_the_first_is_the_ordinary_one()
         ["text.txt", "new.txt", "out", "known.tsv"].map(|name| at(&dir, name));
     let run =
         ["--quiet", "--grammar", "unigram", "--sweeps", "3", "--chains", "2", "--annotated", &annotated];
-    grammaton(&[&["segment", &corpus, "--out", &out], &run[..]].concat()).success();
-    for decoder in ["viterbi", "mbr", "vote", "crf"] {
+    let contexts = ["--set", "output.threshold=0.4", "--set", "output.contexts=true"];
+    grammaton(&[&["segment", &corpus, "--out", &out], &run[..], &contexts].concat()).success();
+    for decoder in ["viterbi", "mbr", "vote", "contexts", "crf"] {
         let table = rows(&parsed(&[&out, &file, "--decoder", decoder, "--n-best", "5"]));
         assert_ranked(&table);
         assert!(table.iter().any(|(_, rank, ..)| *rank == 5), "{decoder}");

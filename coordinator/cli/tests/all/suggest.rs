@@ -25,7 +25,7 @@ fn unsure_lines_are_suggested_once_and_not_again_when_they_are_annotated() {
     assert_eq!(lines.lines().count(), 4);
     assert!(suggested(&first, "9").starts_with(&lines), "fewer lines are the first of more");
     // Each is a line as it is printed, and a word of the text that is in no other.
-    let printed = fs::read_to_string(dir.path().join("first/segmentation.mbr-vote.txt")).unwrap();
+    let printed = fs::read_to_string(dir.path().join("first/segmented.txt")).unwrap();
     let printed: BTreeSet<&str> = printed.lines().collect();
     assert!(lines.lines().all(|line| printed.contains(line)), "{lines}");
     let all = suggested(&first, "1000");

@@ -361,6 +361,10 @@ table! {
     /// more boundaries. 0: without it, the models vote on segments (`mbr-vote`).
     threshold: f64 = 0.0, Rules::read_by(TABLES).from_to(0.0, 1.0);
 
+    /// A further segmentation, `contexts`, which is the recommended one: boundaries whose probability by the symbols around them, learned from the shares of all
+    /// sentences, is at least `threshold`. For lists of words. New text is read in the same way.
+    contexts: bool = false, Rules::read_by(TABLES);
+
     /// Number of rounds between evaluations on gold or held-out sentences; 0: only at the end.
     score_every: usize = 10, Rules::read_by(EVERY);
 

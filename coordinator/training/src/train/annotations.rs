@@ -80,8 +80,7 @@ impl Learned {
 
     /// Probabilities of a sentence.
     pub fn probabilities(&self, sentence: usize) -> Probabilities {
-        let Reading { probabilities, segments, .. } = &self.readings[sentence];
-        Probabilities { boundaries: probabilities.clone(), segments: segments.clone() }
+        self.readings[sentence].posterior()
     }
 
     /// What the models found in a sentence.

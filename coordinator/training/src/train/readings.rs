@@ -20,6 +20,7 @@ use grammaton::models::vote::{Vote, vote_with};
 use grammaton::saved::{Baselines, Corrections, Voters};
 
 use super::annotations::Sentences;
+use super::contexts::ByContexts;
 use super::found::Found;
 use super::input::Input;
 use super::plan::Plan;
@@ -33,8 +34,8 @@ use crate::errors::{Counter, Errors};
 use crate::job::Job;
 use crate::lexicon;
 use crate::metrics::{
-    BOUNDARY_VOTE, CRF, MAXIMUM_MARGINAL, MBR_VOTE, SAMPLE_AVERAGE, Scores, ScoresByDecoder, decoder_name,
-    recommended,
+    BOUNDARY_VOTE, CONTEXTS, CRF, MAXIMUM_MARGINAL, MBR_VOTE, SAMPLE_AVERAGE, Scores, ScoresByDecoder,
+    decoder_name, recommended,
 };
 use crate::outcome::{Decoding, Lines, Sample, Samples, percents};
 use crate::row::{Gaps, Row, Status};
@@ -175,17 +176,24 @@ impl Readings {
         }
         let posterior = of_samples.is_some().then_some(&ballots.posterior);
         let threshold = posterior.zip(Some(job.output.threshold).filter(|&threshold| threshold > 0.0));
+        let by_contexts = threshold.filter(|_| job.output.contexts);
+        let by_contexts =
+            by_contexts.map(|(posterior, least)| ByContexts::of(text, posterior, least)).transpose()?;
         let learned = match (annotated, &votes) {
             (Some(annotated), Some(votes)) => {
                 let of_sentence = |place: usize| {
-                    let (shares, ends) = match posterior {
-                        Some(posterior) => {
+                    let (shares, ends) = match (&by_contexts, posterior) {
+                        (Some(by_contexts), _) => {
+                            let reading = by_contexts.reading(place).clone();
+                            (reading.probabilities, reading.ends)
+                        }
+                        (None, Some(posterior)) => {
                             let voted = votes[place].clone();
                             let n_symbols = voted.last().copied().unwrap_or_default();
                             let ends = threshold.map(|(_, least)| posterior.ends(place, n_symbols, least));
                             (posterior.probabilities(place, &voted).boundaries, ends.unwrap_or(voted))
                         }
-                        None => ballots.of_new_text(place),
+                        (None, None) => ballots.of_new_text(place),
                     };
                     // As they are printed, so that a field can be learned from the table as well.
                     (shares.into_iter().map(BoundaryRow::rounded).collect(), ends)
@@ -194,17 +202,16 @@ impl Readings {
             }
             _ => None,
         };
-        let corrections = match (annotated, &learned) {
-            (Some(annotated), Some(learned)) if kept => {
-                // New text has no samples.
-                let crf = match posterior {
-                    Some(_) => Sentences::of(text, |place| ballots.of_new_text(place))?.field(annotated),
-                    None => learned.crf.clone(),
-                };
-                Some(Corrections { symbols: text.symbols.clone(), crf })
+        let crf = match (annotated, &learned) {
+            // New text has no samples.
+            (Some(annotated), Some(_)) if kept && posterior.is_some() && by_contexts.is_none() => {
+                Some(Sentences::of(text, |place| ballots.of_new_text(place))?.field(annotated))
             }
-            _ => None,
+            (_, learned) => learned.as_ref().map(|learned| learned.crf.clone()),
         };
+        let contexts = by_contexts.as_ref().map(|by_contexts| by_contexts.learned.clone());
+        let is_learned = kept && (crf.is_some() || contexts.is_some());
+        let corrections = is_learned.then(|| Corrections { symbols: text.symbols.clone(), contexts, crf });
         let votes = votes.filter(|_| of_samples.is_some());
         let grammar = &plan.language()?.grammar.value;
         let labels: Vec<&str> = input.segments.iter().map(|&symbol| grammar.name(symbol)).collect();
@@ -215,6 +222,7 @@ impl Readings {
         }
         names.extend(votes.as_ref().map(|_| MBR_VOTE));
         names.extend(threshold.map(|_| BOUNDARY_VOTE));
+        names.extend(by_contexts.as_ref().map(|_| CONTEXTS));
         names.extend(learned.as_ref().map(|_| CRF));
         let mut scorers: Vec<Scorer<u32>> = names.iter().map(|_| Scorer::default()).collect();
         let (mut lengths, mut gold_lengths) = (SegmentLengths::default(), SegmentLengths::default());
@@ -268,6 +276,10 @@ impl Readings {
                     let ends = posterior.ends(place, n_symbols, least);
                     found.push(Reading { ends, tree: None, log_probability: None, analysed: true });
                 }
+                if let Some(by_contexts) = &by_contexts {
+                    let ends = by_contexts.reading(place).ends.clone();
+                    found.push(Reading { ends, tree: None, log_probability: None, analysed: true });
+                }
                 if let Some(learned) = &learned {
                     let ends = learned.ends(place).to_vec();
                     found.push(Reading { ends, tree: None, log_probability: None, analysed: true });
@@ -294,14 +306,15 @@ impl Readings {
                         written.held_out(corpus, at, decoded, decoders)?;
                     }
                     let ends = &found[written.recommended].ends;
-                    let probabilities = match (&learned, posterior) {
-                        (Some(learned), _) => Some(learned.probabilities(place)),
-                        (None, Some(posterior)) => Some(posterior.probabilities(place, ends)),
-                        (None, None) if is_exact => {
+                    let probabilities = match (&learned, &by_contexts, posterior) {
+                        (Some(learned), ..) => Some(learned.probabilities(place)),
+                        (None, Some(by_contexts), _) => Some(by_contexts.reading(place).posterior()),
+                        (None, None, Some(posterior)) => Some(posterior.probabilities(place, ends)),
+                        (None, None, None) if is_exact => {
                             let n_symbols = ends.last().copied().unwrap_or_default();
                             Some(Segments::new(n_symbols, decoded.spans.clone()).probabilities(ends))
                         }
-                        (None, None) => None,
+                        (None, None, None) => None,
                     };
                     if let Some(probabilities) = &probabilities {
                         let by_chain = ballots.segmentations.get(place).map_or(&[][..], Vec::as_slice);

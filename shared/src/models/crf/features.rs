@@ -7,9 +7,9 @@ use super::Evidence;
 use super::statistics::{Branching, DEPTH, EDGE, Statistics};
 
 /// Symbols on one side at most.
-const LONGEST: usize = 5;
+pub const LONGEST: usize = 5;
 /// Symbols before and after a position, of windows across it.
-const ACROSS: [(usize, usize); 4] = [(1, 1), (1, 2), (2, 1), (2, 2)];
+pub const ACROSS: [(usize, usize); 4] = [(1, 1), (1, 2), (2, 1), (2, 2)];
 /// Distances to the edges from here on are one.
 const FAR: usize = 6;
 /// Contexts whose entropies have features for their size and for maxima, in symbols.

@@ -1,0 +1,40 @@
+//! The sentences of a job by the symbols around their boundaries (`output.contexts`).
+//!
+//! In: the shares of the samples that have a boundary, of all sentences. Out: of each sentence the segmentation and its probabilities, and what was learned, for new text.
+
+use anyhow::Result;
+use grammaton::models::crf::Reading;
+use grammaton::models::crf::contexts::{Contexts, InContexts};
+
+use super::posterior::Posterior;
+use super::text::Text;
+
+/// Readings of all sentences of a text, in their order.
+pub struct ByContexts {
+    /// What reads them.
+    pub learned: InContexts,
+    readings: Vec<Reading>,
+}
+
+impl ByContexts {
+    /// Those of `text` by its samples; a boundary has at least the probability `threshold`.
+    pub fn of(text: &Text, posterior: &Posterior, threshold: f64) -> Result<ByContexts> {
+        let mut sentences = Vec::with_capacity(text.n_sentences);
+        text.blocks(|places, _, block| {
+            for (place, symbols) in places.zip(&block.corpus.sentences) {
+                let shares = posterior.probabilities(place, &[symbols.len() as u32]).boundaries;
+                sentences.push((symbols.clone(), shares));
+            }
+            Ok(())
+        })?;
+        let contexts = Contexts::learn(sentences.iter().map(|(symbols, shares)| (&symbols[..], &shares[..])));
+        let learned = InContexts { contexts, threshold };
+        let readings = sentences.iter().map(|(symbols, _)| learned.read(symbols)).collect();
+        Ok(ByContexts { learned, readings })
+    }
+
+    /// A sentence.
+    pub fn reading(&self, sentence: usize) -> &Reading {
+        &self.readings[sentence]
+    }
+}
