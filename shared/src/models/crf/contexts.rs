@@ -2,7 +2,7 @@
 //!
 //! In: sentences, each with the probability of a boundary at every position. Out: of any sentence, also of a new one, the probability of each boundary.
 //!
-//! With pᵢ the probability that the models find at a position and fᵢ its [`windows`], up to five symbols on each side and two across it, the weights w have the lowest
+//! With pᵢ the probability that the models find at a position and fᵢ its windows, up to five symbols on each side and two across it, the weights w have the lowest
 //!
 //! ```text
 //! Σᵢ − pᵢ log qᵢ − (1 − pᵢ) log (1 − qᵢ) + λ/2 |w|²,    qᵢ = 1 / (1 + exp(− w · fᵢ))
