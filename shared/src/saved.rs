@@ -25,7 +25,7 @@ use crate::grammar::{Grammar, SymbolId};
 use crate::models::adaptor;
 use crate::models::baselines::Learned;
 use crate::models::crf::Crf;
-use crate::models::crf::contexts::InContexts;
+use crate::models::crf::contexts::{Contexts, InContexts};
 use crate::models::decode::{Decoded, Decoder};
 use crate::models::dmv::{factors, nouns};
 use crate::models::logistic_normal;
@@ -90,17 +90,19 @@ pub struct Voters {
 impl Voters {
     /// Whether the first model is alone.
     pub fn is_empty(&self) -> bool {
-        self.models.is_empty() && self.baselines.learned.is_empty()
+        self.models.is_empty() && self.baselines.learned.is_empty() && self.baselines.contexts.is_none()
     }
 }
 
-/// What baselines have learned of the text of the job.
+/// What votes beside models, as it has learned of the text of the job.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Baselines {
     /// Names of the symbols, in the order of their numbers.
     pub symbols: Vec<String>,
     /// Each with its weight beside all models together.
     pub learned: Vec<(Learned, f64)>,
+    /// What votes with the weight of models and baselines together: the symbols around boundaries.
+    pub contexts: Option<Contexts>,
 }
 
 /// What was learned of boundaries above what the models find, with its symbols.
@@ -377,7 +379,8 @@ impl Model {
             return Err(Defect::corrupt("a threshold is not between 0 and 1"));
         }
         let mut crfs = saved.corrections.iter().flat_map(|corrections| &corrections.crf);
-        if !contexts().all(|of| of.contexts.is_finite()) || !crfs.all(Crf::is_finite) {
+        let mut all = contexts().map(|of| &of.contexts).chain(&baselines.contexts);
+        if !all.all(Contexts::is_finite) || !crfs.all(Crf::is_finite) {
             return Err(Defect::corrupt("a weight is not finite"));
         }
         Ok(saved)

@@ -72,6 +72,7 @@ pub fn model(
     if chosen.is_some() && !grammar.has_positions() {
         keys.push(("baselines", vec![toml::Value::from(Baseline::Puddle.name())].into()));
     }
+    let contexts = chosen.as_ref().is_some_and(|(threshold, _)| *threshold == 0.0);
     let (threshold, reason) = chosen.map_or((0.0, None), |(threshold, reason)| (threshold, Some(reason)));
     let files = Vec::new();
     let mut model = ModelFile {
@@ -81,7 +82,7 @@ pub fn model(
         effort,
         cascade: 0,
         threshold,
-        contexts: false,
+        contexts,
         reason,
         spent,
         keys,

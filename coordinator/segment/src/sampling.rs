@@ -57,7 +57,7 @@ pub struct ModelFile {
     pub cascade: u32,
     /// Probability from which on a boundary is printed; 0 for the vote of the models.
     pub threshold: f64,
-    /// Whether this probability is that by the symbols around the boundary.
+    /// Whether this probability is that by the symbols around the boundary, or these vote.
     pub contexts: bool,
     /// Why these grammars; for the job file.
     pub reason: Option<String>,

@@ -158,10 +158,15 @@ pub(crate) mod tests {
         let symbols = ["a", "b"].map(str::to_owned).to_vec();
         let words = [[0, 1, 1], [1, 1, 1]];
         let contexts = Contexts::learn(words.iter().map(|word| (&word[..], &[0.25, 0.5][..])));
+        let of_words = Some(contexts.clone());
         let contexts = Some(InContexts { contexts, threshold: 0.375 });
         let corrections = Some(Corrections { symbols: symbols.clone(), contexts, crf: Some(crf) });
         let learned = Baseline::ALL.map(|baseline| baseline.learn(&[vec![0, 1], vec![0, 1, 1, 0, 1]]));
-        let baselines = Baselines { symbols, learned: learned.map(|learned| (learned, 0.25)).to_vec() };
+        let baselines = Baselines {
+            symbols,
+            learned: learned.map(|learned| (learned, 0.25)).to_vec(),
+            contexts: of_words,
+        };
         let voters = Voters { models: vec![other.of_grammar().clone()], baselines, price: 0.375 };
         SavedModel { voters, corrections, ..small() }
     }
@@ -206,7 +211,7 @@ pub(crate) mod tests {
         let written = |grammar: Grammar| {
             let fields = (Unit::Token, Format::Tokens, grammar, Lexicon::default(), 2u32, &latent, [0u64; 1]);
             let no_corrections = 0u8;
-            let (no_others, no_baselines, price) = (0u64, (0u64, 0u64), 0.0);
+            let (no_others, no_baselines, price) = (0u64, (0u64, 0u64, 0u8), 0.0);
             let fields = (Cleaning::default(), fields, no_corrections, no_others, no_baselines, price);
             SEAL.close(&bincode::serde::encode_to_vec(fields, bincode::config::legacy()).unwrap())
         };

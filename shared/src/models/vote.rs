@@ -16,6 +16,7 @@
 //! ```
 
 use super::baselines::{Baseline, Learned};
+use super::crf::contexts::Contexts;
 use super::segments::Segments;
 use crate::data::eval::segmentation::score;
 
@@ -28,19 +29,24 @@ pub struct Vote {
     pub price: f64,
     /// What each baseline has learned, and its weight beside all models together.
     pub learned: Vec<(Learned, f64)>,
+    /// What was learned of the symbols around boundaries, if it votes.
+    pub contexts: Option<Contexts>,
 }
 
 /// The vote of models, of whose probabilities `of_models` are the means, and of `baselines`, which are segmentations of the same `sentences` without training and err
 /// elsewhere than models.
 ///
 /// A baseline votes by what it has learned of all sentences, as on new text: PUDDLE knows little of the first ones when it meets them. All models together have weight
-/// one; a baseline has the square of its agreement with what they vote for (F1 of segments): one that segments otherwise hardly counts.
-pub fn vote_with(baselines: &[Baseline], sentences: &[Vec<u32>], of_models: Vec<Segments>) -> Vote {
+/// one; a baseline has the square of its agreement with what they vote for (F1 of segments): one that segments otherwise hardly counts. If `with_contexts`, the symbols
+/// around boundaries, learned from what models and baselines find, count as much as these together.
+pub fn vote_with(
+    baselines: &[Baseline],
+    with_contexts: bool,
+    sentences: &[Vec<u32>],
+    of_models: Vec<Segments>,
+) -> Vote {
     let mut all: Vec<Segments> = of_models.iter().map(Segments::with_symbols).collect();
-    let (winners, price) = vote(&all);
-    if baselines.is_empty() {
-        return Vote { winners, price, learned: Vec::new() };
-    }
+    let (mut winners, mut price) = vote(&all);
     let (mut learned, mut weight) = (Vec::new(), 1.0);
     for baseline in baselines {
         let of_text = baseline.learn(sentences);
@@ -51,9 +57,22 @@ pub fn vote_with(baselines: &[Baseline], sentences: &[Vec<u32>], of_models: Vec<
         learned.push((of_text, of_baseline));
         weight += of_baseline;
     }
-    let all: Vec<Segments> = all.into_iter().map(|segments| segments.over(weight)).collect();
-    let (winners, price) = vote(&all);
-    Vote { winners, price, learned }
+    let contexts = with_contexts.then(|| {
+        let boundaries: Vec<Vec<f64>> =
+            all.iter().map(|segments| segments.clone().over(weight).boundaries()).collect();
+        let found = sentences.iter().zip(&boundaries);
+        Contexts::learn(found.map(|(sentence, boundaries)| (&sentence[..], &boundaries[..])))
+    });
+    if let Some(contexts) = &contexts {
+        let of_sentence = all.iter_mut().zip(sentences);
+        of_sentence.for_each(|(all, sentence)| all.add(&contexts.segments(sentence), weight));
+        weight *= 2.0;
+    }
+    if weight > 1.0 {
+        let all: Vec<Segments> = all.into_iter().map(|segments| segments.over(weight)).collect();
+        (winners, price) = vote(&all);
+    }
+    Vote { winners, price, learned, contexts }
 }
 
 /// The segmentation with the highest expected F1 of its segments, as the ends of the segments of each sentence, and the price of a segment: half of that F1.
@@ -169,7 +188,7 @@ mod tests {
                 .to_vec()
         };
         let with = |baselines: &[Baseline], whole: &[bool]| {
-            vote_with(baselines, &sentences, of_models(whole)).winners[2].clone()
+            vote_with(baselines, false, &sentences, of_models(whole)).winners[2].clone()
         };
         assert_eq!(Baseline::Puddle.segment(&sentences)[2], [2, 4]);
         assert_eq!(
@@ -177,5 +196,25 @@ mod tests {
             (vec![4], vec![2, 4])
         );
         assert_eq!(with(&[Baseline::Puddle], &[true, true]), [4], "all models together have more weight");
+    }
+
+    #[test]
+    fn contexts_decide_where_models_do_not() {
+        // Models cut before 3, of which one sentence has nothing but that two of five do.
+        let n_cut = |at: usize| if at == 0 { 2 } else { 5 };
+        let sentences: Vec<Vec<u32>> = (0..9).map(|at| vec![at, 8 - at, 3]).collect();
+        let by_model =
+            |at: usize| (0..5).map(move |model| if model < n_cut(at) { vec![2, 3] } else { vec![3] });
+        let of_models = || (0..9).map(|at| mean(&by_model(at).collect::<Vec<_>>(), &[1.0; 5])).collect();
+        let without = vote_with(&[], false, &sentences, of_models());
+        let with = vote_with(&[], true, &sentences, of_models());
+        assert_eq!((&without.winners[0], &with.winners[0]), (&vec![3], &vec![2, 3]));
+        assert!(without.contexts.is_none() && without.winners[1..] == with.winners[1..]);
+        // The winners are what each sentence has by itself, as new text.
+        let contexts = with.contexts.unwrap();
+        for ((sentence, mut all), winner) in sentences.iter().zip(of_models()).zip(&with.winners) {
+            all.add(&contexts.segments(sentence), 1.0);
+            assert_eq!(&all.over(2.0).best_at(with.price), winner);
+        }
     }
 }

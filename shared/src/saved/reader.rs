@@ -3,7 +3,7 @@
 //! In: a model file and the sentences of a corpus. Out: of each sentence its segments and log-probability, perhaps its tree, and the probabilities of its boundaries. A
 //! sentence is read by itself, so that a text can be read part by part, and an answer does not depend on the number of threads.
 //!
-//! The vote: the mean of the models' exact probabilities of segments and of the segmentations of baselines, by weight, and the segmentation with the highest sum of these
+//! The vote: the mean of the models' exact probabilities of segments, the segmentations of baselines and the probabilities by contexts, by weight, and the segmentation with the highest sum of these
 //! means less the price of a segment, as [on the text of the job](crate::models::vote). A model without an analysis of a sentence has no vote in it.
 
 use std::ops::Range;
@@ -308,6 +308,10 @@ impl ModelReader {
         for (baseline, of_baseline) in &self.baselines.learned {
             voted.add(&Segments::certain(&baseline.segment(symbols)), *of_baseline);
             weight += of_baseline;
+        }
+        if let Some(contexts) = &self.baselines.contexts {
+            voted.add(&contexts.segments(symbols), weight);
+            weight *= 2.0;
         }
         let voted = voted.over(weight);
         let ends = voted.best_at(self.price);

@@ -2,6 +2,7 @@
 
 use grammaton::models::Trained;
 use grammaton::models::baselines::Baseline;
+use grammaton::models::crf::contexts::Contexts;
 use grammaton::models::decode::Decoder;
 use grammaton::models::decode::n_best::Distinct;
 use grammaton::models::segments::{Probabilities, Segments};
@@ -92,11 +93,20 @@ fn baselines_vote_by_weight() {
     let with = |weight| {
         let mut saved = file(&all);
         saved.voters.baselines =
-            Baselines { symbols: symbols.clone(), learned: vec![(learned.clone(), weight)] };
+            Baselines { symbols: symbols.clone(), learned: vec![(learned.clone(), weight)], contexts: None };
         read(&saved, Criterion::Vote, &text, false)
     };
     let without = read(&file(&all), Criterion::Vote, &text, false);
     assert_eq!(with(0.0), without);
+    // Contexts that cut everywhere, with as much weight as the models.
+    let mut saved = file(&all);
+    let cut: Vec<Vec<u32>> = (0..99).map(|at| vec![at % 3, (at + 1) % 3, (at / 3) % 3]).collect();
+    let contexts = Some(Contexts::learn(cut.iter().map(|word| (&word[..], &[1.0, 1.0][..]))));
+    saved.voters.baselines = Baselines { symbols: symbols.clone(), learned: Vec::new(), contexts };
+    let n_segments = |readings: &[Result<Reading, Unread>]| -> usize {
+        readings.iter().map(|reading| reading.as_ref().unwrap().ends.len()).sum()
+    };
+    assert!(n_segments(&read(&saved, Criterion::Vote, &text, false)) > n_segments(&without));
     let strong = with(1e6);
     let ends = |readings: &[Result<Reading, Unread>], at: usize| readings[at].as_ref().unwrap().ends.clone();
     // "ca", "ca", "b".

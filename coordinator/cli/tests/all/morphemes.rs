@@ -163,8 +163,6 @@ fn words_are_read_again_by_their_contexts() {
         ["train", &format!("{found}/job.toml"), "-q", "--out", &alone, "--set", "output.contexts=false"];
     grammaton(&job).success();
     refused(&["parse", &alone, &new, "--decoder", "contexts"], &["has not learned from contexts"]);
-    let job = ["train", &format!("{found}/job.toml"), "--out", &alone, "--set", "output.threshold=0"];
-    refused(&job, &["output.contexts", "false if output.threshold is 0"]);
 }
 
 #[test]

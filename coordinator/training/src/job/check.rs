@@ -122,9 +122,6 @@ impl Job {
             let found = format!("\"{}\"", inference.start.name());
             holds("inference.start", is_free, &found, "\"uniform\" or \"incremental\" with model.cascade")?;
         }
-        let is_sampled = kind == ModelKind::Adaptor && inference.method == Method::Hastings;
-        let is_able = !self.output.contexts || self.output.threshold > 0.0 || !is_sampled;
-        holds("output.contexts", is_able, &true, "false if output.threshold is 0")?;
         let adapted = !self.model.adapted.is_empty();
         let suits = kind == ModelKind::Dmv || !adapted;
         holds("model.adapted", suits, &"tags", "left out, unless model.kind is \"dmv\"")?;

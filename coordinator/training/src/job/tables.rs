@@ -361,8 +361,9 @@ table! {
     /// more boundaries. 0: without it, the models vote on segments (`mbr-vote`).
     threshold: f64 = 0.0, Rules::read_by(TABLES).from_to(0.0, 1.0);
 
-    /// A further segmentation, `contexts`, which is the recommended one: boundaries whose probability by the symbols around them, learned from the shares of all
-    /// sentences, is at least `threshold`. For lists of words. New text is read in the same way.
+    /// Boundaries by the symbols around them, as these are learned from what samples and models find in all sentences; of new text as well. They vote, with as much
+    /// weight as models and baselines together; with a `threshold` they have a segmentation of their own, `contexts`, which is the recommended one: boundaries whose
+    /// probability is at least that.
     contexts: bool = false, Rules::read_by(TABLES);
 
     /// Number of rounds between evaluations on gold or held-out sentences; 0: only at the end.

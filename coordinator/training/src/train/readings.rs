@@ -92,7 +92,9 @@ impl Ballots {
     /// What the models and the job's baselines vote for, and what votes on new text beside models.
     fn vote(&mut self, job: &Job, input: &Input) -> Result<(Vec<Vec<u32>>, Voters)> {
         let mut sentences = Vec::new();
-        if !job.model.baselines.is_empty() {
+        // With a threshold they have a segmentation of their own.
+        let with_contexts = job.output.contexts && job.output.threshold == 0.0;
+        if with_contexts || !job.model.baselines.is_empty() {
             input.text.blocks(|_, _, block| {
                 sentences.extend(block.corpus.sentences.iter().cloned());
                 Ok(())
@@ -101,9 +103,11 @@ impl Ballots {
         let n_models = self.segmentations.first().map_or(1, Vec::len) as f64;
         let means =
             std::mem::take(&mut self.probabilities).into_iter().map(|sum| sum.over(n_models)).collect();
-        let Vote { winners, price, learned } = vote_with(&job.model.baselines, &sentences, means);
-        let symbols = if learned.is_empty() { Vec::new() } else { input.text.symbols.clone() };
-        Ok((winners, Voters { models: Vec::new(), baselines: Baselines { symbols, learned }, price }))
+        let Vote { winners, price, learned, contexts } =
+            vote_with(&job.model.baselines, with_contexts, &sentences, means);
+        let symbols = if sentences.is_empty() { Vec::new() } else { input.text.symbols.clone() };
+        let baselines = Baselines { symbols, learned, contexts };
+        Ok((winners, Voters { models: Vec::new(), baselines, price }))
     }
 
     /// What the models that read new text find in a sentence: shares of its boundaries, and the ends of the segments that they vote for.

@@ -28,6 +28,7 @@ use serde::{Deserialize, Serialize};
 use super::features::{ACROSS, LONGEST};
 use super::statistics::EDGE;
 use super::{Reading, Scores, best_paths, score};
+use crate::models::segments::Segments;
 use crate::num::lbfgs::minimise;
 use crate::stop;
 
@@ -38,6 +39,8 @@ const PRECISION: f64 = 3.0;
 const OF_ANY: f64 = 0.1;
 /// Steps of the optimiser at most.
 const ROUNDS: usize = 100;
+/// A lower probability of a span decides no vote.
+const NEGLIGIBLE: f64 = 1e-3;
 /// Windows of a position.
 const WINDOWS: usize = 2 * LONGEST + ACROSS.len();
 /// The number of a window that a single position has, and so no weight.
@@ -130,6 +133,26 @@ impl Contexts {
         };
         let segments = [0].iter().chain(&ends).zip(&ends).map(segment).collect();
         Reading { probabilities, ends, segments }
+    }
+
+    /// The probabilities of the segments of a sentence, those of spans with a negligible one left out.
+    pub fn segments(&self, symbols: &[u32]) -> Segments {
+        let (n, probabilities) = (symbols.len() as u32, self.probabilities(symbols));
+        let at =
+            |end: u32| (end as usize).checked_sub(1).and_then(|at| probabilities.get(at)).unwrap_or(&1.0);
+        let mut spans = Vec::new();
+        for start in 0..n {
+            let mut uncut = *at(start);
+            for end in start + 1..=n {
+                if uncut < NEGLIGIBLE {
+                    break;
+                }
+                let probability = uncut * at(end);
+                spans.extend((probability >= NEGLIGIBLE).then_some((start, end, probability)));
+                uncut *= 1.0 - at(end);
+            }
+        }
+        Segments::new(n, spans)
     }
 
     fn logits(&self, symbols: &[u32]) -> Vec<f64> {
@@ -266,6 +289,11 @@ mod tests {
                     });
                     let sum: f64 = with.map(|(probability, _)| probability).sum();
                     prop_assert!((of_segment - sum).abs() < 1e-9, "{of_segment} {sum}");
+                }
+                let segments = contexts.segments(symbols);
+                for (found, expected) in segments.of(&read.ends).iter().zip(&read.segments) {
+                    let found = if *expected < NEGLIGIBLE { *expected } else { *found };
+                    prop_assert!((found - expected).abs() < 1e-9, "{found} {expected}");
                 }
                 prop_assert!((all.iter().map(|(probability, _)| probability).sum::<f64>() - 1.0).abs() < 1e-9);
                 let odds = |p: f64| libm::log(p / (1.0 - p));
