@@ -162,7 +162,7 @@ impl Model {
         };
         if n_best.is_some() && !ranks {
             return Err(PyValueError::new_err(
-                "n_best is for the decoders viterbi, mbr, vote and crf of a model of segments, and for viterbi of other models",
+                "n_best is for the decoders viterbi, mbr, vote, contexts and crf of a model of segments, and for viterbi of other models",
             ));
         }
         let (saved, decoder) = (self.0.clone(), decoder.map(str::to_owned));

@@ -230,7 +230,7 @@ fn probe(
         "inference.backoff" => (&[], &["1.0", "50.0"]),
         "inference.rules_weight" => (&["inference.rules=ud"], &["0.5"]),
         "output.threshold" => (&[], &["0.5"]),
-        "output.contexts" => (&[], &["true"]),
+        "output.contexts" => (&["output.threshold=0.5"], &["true"]),
         "corpus.brackets" => (&[], &["\"brackets.txt\""]),
         "corpus.heads" => (&[], &["\"constrain\""]),
         "inference.mixture" => (&["inference.components=[\"all-right\"]"], &["[\"base <= 0.6\"]"]),
