@@ -1,4 +1,4 @@
-//! The vote of models and of baselines on the segments of a corpus.
+//! The vote of models, of baselines and of the symbols around boundaries on the segments of a corpus.
 //!
 //! In: for every sentence the mean over the models of the posterior probabilities of its segments. Out: the segmentation of the corpus with the highest expected F1 of
 //! its segments, and the price of a segment at which it is the best one, by which new sentences are segmented one by one.

@@ -59,7 +59,7 @@ pub struct Contexts {
 }
 
 impl Contexts {
-    /// Learns from sentences of n symbols, each with the n − 1 probabilities of its boundaries. Takes 60 bytes a position and window.
+    /// Learns from sentences of n symbols, each with the n − 1 probabilities of its boundaries.
     pub fn learn<'a>(sentences: impl IntoIterator<Item = (&'a [u32], &'a [f64])>) -> Contexts {
         let (padded, probabilities): (Vec<Vec<u32>>, Vec<&[f64]>) =
             sentences.into_iter().map(|(symbols, found)| (padded(symbols), found)).unzip();
