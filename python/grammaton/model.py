@@ -21,7 +21,7 @@ _BATCH = 4096
 class Parse:
     """The analysis of a sentence."""
 
-    #: `ok`; `no analysis`, `unknown symbol` or `empty` of a line that is left whole; `flat` of a sentence with a stand-in tree.
+    #: `ok`; `no model` of a line that is segmented by contexts or baselines alone; `no analysis`, `unknown symbol` or `empty` of a line that is left whole; `flat` of a sentence with a stand-in tree.
     status: str
     #: The line with its segments marked, as the corpus marks words; `None` of models of trees and heads.
     text: str | None = None

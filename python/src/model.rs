@@ -338,18 +338,18 @@ impl Analyser {
         for (at, reading) in read.into_iter().enumerate() {
             let line =
                 found.get_mut(corpus.lines[at] as usize - 1).context("internal error: a line too many")?;
+            let status = Status::from(&reading).to_string();
             *line = match reading {
                 Ok(Reading { ends, tree, log_probability, probabilities, n_best, .. }) => {
                     let boundaries = probabilities.map(|probabilities| probabilities.boundaries);
-                    let status = Status::Ok.to_string();
                     let text = |ranked: Ranked| ranked.tree.unwrap_or_else(|| corpus.line(at, &ranked.ends));
                     let n_best =
                         n_best.into_iter().map(|ranked| (ranked.probability, text(ranked))).collect();
-                    (corpus.line(at, &ends), tree, Some(log_probability), status, boundaries, n_best)
+                    (corpus.line(at, &ends), tree, log_probability, status, boundaries, n_best)
                 }
-                Err(unread) => {
+                Err(_) => {
                     let whole = corpus.line(at, &[corpus.sentences[at].len() as u32]);
-                    (whole, None, None, Status::from(unread).to_string(), None, Vec::new())
+                    (whole, None, None, status, None, Vec::new())
                 }
             };
         }

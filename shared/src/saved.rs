@@ -25,7 +25,7 @@ use crate::grammar::{Grammar, SymbolId};
 use crate::models::adaptor;
 use crate::models::baselines::Learned;
 use crate::models::crf::Crf;
-use crate::models::crf::contexts::{Contexts, InContexts};
+use crate::models::crf::contexts::Contexts;
 use crate::models::decode::{Decoded, Decoder};
 use crate::models::dmv::{factors, nouns};
 use crate::models::logistic_normal;
@@ -35,7 +35,7 @@ use crate::work::engine::ComputeError;
 pub use texts::Entry;
 
 /// Magic and versions of `model.bin`.
-pub const SEAL: Seal = Seal { magic: *b"GRMTNMDL", oldest: 7, version: 7 };
+pub const SEAL: Seal = Seal { magic: *b"GRMTNMDL", oldest: 8, version: 8 };
 
 /// A trained model: it parses, can be read, and is saved to a file.
 ///
@@ -69,51 +69,40 @@ pub struct Model {
     /// The model.
     pub model: Trained,
     #[doc(hidden)]
-    /// What was learned of boundaries above the models.
-    pub corrections: Option<Corrections>,
+    /// Models of other chains, of the same grammar or of another one, which vote with `model` on the segments of new text.
+    pub voters: Vec<GrammarModel>,
     #[doc(hidden)]
-    /// What else votes with `model` on the segments of new text.
-    pub voters: Voters,
+    /// What else decides on the segments of new text.
+    pub segmenter: Segmenter,
 }
 
-/// What votes on the segments of new text with the first model of a file.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Voters {
-    /// Models of other chains, of the same grammar or of another one.
-    pub models: Vec<GrammarModel>,
-    /// Segmentations without a model.
-    pub baselines: Baselines,
-    /// The price of a segment: half of the expected F1 of the vote on the text of the job.
+/// What decides on the segments of new text beside the models, as it was learned of the text of the job.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct Segmenter {
+    /// Names of the symbols, in the order of their numbers.
+    pub symbols: Vec<String>,
+    /// What votes with the models, each with its weight beside all models together.
+    pub baselines: Vec<(Learned, f64)>,
+    /// The price of a segment in the vote: half of the expected F1 on the text of the job.
     pub price: f64,
-}
-
-impl Voters {
-    /// Whether the first model is alone.
-    pub fn is_empty(&self) -> bool {
-        self.models.is_empty() && self.baselines.learned.is_empty() && self.baselines.contexts.is_none()
-    }
-}
-
-/// What votes beside models, as it has learned of the text of the job.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Baselines {
-    /// Names of the symbols, in the order of their numbers.
-    pub symbols: Vec<String>,
-    /// Each with its weight beside all models together.
-    pub learned: Vec<(Learned, f64)>,
-    /// What votes with the weight of models and baselines together: the symbols around boundaries.
+    /// The symbols around boundaries.
     pub contexts: Option<Contexts>,
+    /// The probability from which on there is a boundary, if contexts decide alone; 0 if they vote, with the weight of models and baselines together.
+    pub threshold: f64,
+    /// What was learned from annotated sentences, above contexts that decide alone, else above the vote.
+    pub crf: Option<Crf>,
 }
 
-/// What was learned of boundaries above what the models find, with its symbols.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Corrections {
-    /// Names of the symbols, in the order of their numbers.
-    pub symbols: Vec<String>,
-    /// From the symbols around them.
-    pub contexts: Option<InContexts>,
-    /// From annotated sentences, above contexts if there are such, else above the vote.
-    pub crf: Option<Crf>,
+impl Segmenter {
+    /// Whether it votes with the models.
+    pub fn votes(&self) -> bool {
+        !self.baselines.is_empty() || self.contexts.is_some() && self.threshold == 0.0
+    }
+
+    /// Whether contexts decide alone.
+    pub fn is_by_contexts(&self) -> bool {
+        self.contexts.is_some() && self.threshold > 0.0
+    }
 }
 
 /// A model that votes.
@@ -250,7 +239,7 @@ impl Model {
             Format::Segmented => unit,
             Format::Tokens => Unit::Token,
         };
-        Model { unit, format, cleaning, model, corrections: None, voters: Voters::default() }
+        Model { unit, format, cleaning, model, voters: Vec::new(), segmenter: Segmenter::default() }
     }
 
     /// The best analysis of every sentence of a corpus, in order. Symbols that the model lacks leave a sentence without one; strings that it
@@ -362,25 +351,23 @@ impl Model {
     fn open(bytes: &[u8]) -> Result<Model, Defect> {
         let (_, body) = SEAL.open(bytes)?;
         let saved = sealed::decode::<Body<'_>>(body)?.read()?;
-        let Voters { models, baselines, price } = &saved.voters;
+        let Segmenter { symbols: _, baselines, price, contexts, threshold, crf } = &saved.segmenter;
         saved.model.check().map_err(Defect::corrupt)?;
-        models.iter().try_for_each(GrammarModel::check).map_err(Defect::corrupt)?;
-        if !saved.voters.is_empty() && saved.model.of_grammar().is_none() {
+        saved.voters.iter().try_for_each(GrammarModel::check).map_err(Defect::corrupt)?;
+        let is_alone = saved.voters.is_empty() && !saved.segmenter.votes();
+        if !is_alone && saved.model.of_grammar().is_none() {
             return Err(Defect::corrupt("there are votes beside a model of a treebank"));
         }
-        if !baselines.learned.iter().all(|(_, weight)| weight.is_finite() && *weight >= 0.0) {
+        if !baselines.iter().all(|(_, weight)| weight.is_finite() && *weight >= 0.0) {
             return Err(Defect::corrupt("a baseline has no weight"));
         }
         if !(0.0..=0.5).contains(price) {
             return Err(Defect::corrupt("a segment has no price"));
         }
-        let contexts = || saved.corrections.iter().flat_map(|corrections| &corrections.contexts);
-        if !contexts().all(|of| of.threshold > 0.0 && of.threshold <= 1.0) {
+        if !(0.0..=1.0).contains(threshold) {
             return Err(Defect::corrupt("a threshold is not between 0 and 1"));
         }
-        let mut crfs = saved.corrections.iter().flat_map(|corrections| &corrections.crf);
-        let mut all = contexts().map(|of| &of.contexts).chain(&baselines.contexts);
-        if !all.all(Contexts::is_finite) || !crfs.all(Crf::is_finite) {
+        if !contexts.iter().all(Contexts::is_finite) || !crf.iter().all(Crf::is_finite) {
             return Err(Defect::corrupt("a weight is not finite"));
         }
         Ok(saved)
@@ -397,10 +384,8 @@ struct Body<'a> {
     lexicon: Cow<'a, Lexicon>,
     params: BodyParams<'a>,
     segments: Cow<'a, [SymbolId]>,
-    corrections: Cow<'a, Option<Corrections>>,
-    others: Vec<Other<'a>>,
-    baselines: Cow<'a, Baselines>,
-    price: f64,
+    voters: Vec<Other<'a>>,
+    segmenter: Cow<'a, Segmenter>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -444,11 +429,10 @@ impl Other<'_> {
 
 impl<'a> From<&'a Model> for Body<'a> {
     fn from(
-        &Model { unit, format, ref model, ref cleaning, ref corrections, ref voters }: &'a Model,
+        &Model { unit, format, ref model, ref cleaning, ref voters, ref segmenter }: &'a Model,
     ) -> Body<'a> {
-        let (cleaning, corrections) = (Cow::Borrowed(cleaning), Cow::Borrowed(corrections));
-        let others = voters.models.iter().map(Other::from).collect();
-        let (baselines, price) = (Cow::Borrowed(&voters.baselines), voters.price);
+        let (cleaning, segmenter) = (Cow::Borrowed(cleaning), Cow::Borrowed(segmenter));
+        let voters = voters.iter().map(Other::from).collect();
         let (grammar, lexicon, params, segments) = match model {
             Trained::Grammar(GrammarModel { grammar, lexicon, params, segments }) => {
                 (Cow::Borrowed(grammar), Cow::Borrowed(lexicon), params.into(), Cow::Borrowed(&segments[..]))
@@ -460,40 +444,15 @@ impl<'a> From<&'a Model> for Body<'a> {
                 Cow::Borrowed(&[][..]),
             ),
         };
-        Body {
-            cleaning,
-            unit,
-            format,
-            grammar,
-            lexicon,
-            params,
-            segments,
-            corrections,
-            others,
-            baselines,
-            price,
-        }
+        Body { cleaning, unit, format, grammar, lexicon, params, segments, voters, segmenter }
     }
 }
 
 impl Body<'_> {
     fn read(self) -> Result<Model, Defect> {
-        let Body {
-            cleaning,
-            unit,
-            format,
-            grammar,
-            lexicon,
-            params,
-            segments,
-            corrections,
-            others,
-            baselines,
-            price,
-        } = self;
-        let (cleaning, corrections) = (cleaning.into_owned(), corrections.into_owned());
-        let models = others.into_iter().map(Other::read).collect::<Result<_, _>>()?;
-        let voters = Voters { models, baselines: baselines.into_owned(), price };
+        let Body { cleaning, unit, format, grammar, lexicon, params, segments, voters, segmenter } = self;
+        let (cleaning, segmenter) = (cleaning.into_owned(), segmenter.into_owned());
+        let voters = voters.into_iter().map(Other::read).collect::<Result<_, _>>()?;
         let model = match params {
             BodyParams::Latent(model) => {
                 let is_bare = lexicon.sticks.is_empty() && segments.is_empty();
@@ -504,7 +463,7 @@ impl Body<'_> {
             }
             params => Trained::Grammar(Other { grammar, lexicon, params, segments }.read()?),
         };
-        Ok(Model { unit, format, cleaning, model, corrections, voters })
+        Ok(Model { unit, format, cleaning, model, voters, segmenter })
     }
 }
 

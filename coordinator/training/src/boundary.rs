@@ -12,8 +12,7 @@ pub struct Boundary {
     pub line: u32,
     /// Number of symbols before it.
     pub position: u32,
-    /// Share of the samples that have a boundary there, each chain with the same weight; without samples the exact probability by the model, or in the mean of those
-    /// that vote; or what annotated sentences make of these.
+    /// Of a boundary there, by what the segmentation is by: what votes, a share of samples, contexts, the model alone, or a field.
     pub probability: f64,
     /// Whether the recommended segmentation has one.
     pub is_chosen: bool,

@@ -19,7 +19,7 @@ pub struct Entry {
     pub category: Option<String>,
     /// Number of its occurrences in the segmentation.
     pub count: u64,
-    /// Mean share of the samples that have the segment where it occurs, or mean probability without samples.
+    /// Mean probability of the segment where it occurs.
     pub share: Option<f64>,
     /// Natural logarithm of its mean weight among the strings of its nonterminal, if it is one of them.
     pub log_probability: Option<f64>,
@@ -60,7 +60,7 @@ pub struct Segment<'a> {
     pub text: &'a str,
     /// The nonterminal of its constituent, if there is a tree.
     pub category: Option<&'a str>,
-    /// Share of the samples that have the segment at this place, or its probability, if it is known.
+    /// Probability of the segment at this place, if it is known.
     pub share: Option<f64>,
 }
 
@@ -78,7 +78,7 @@ pub struct Lexicon {
 #[derive(Default, Debug)]
 struct Uses {
     count: u64,
-    /// Sum of the shares of samples.
+    /// Sum of the probabilities.
     shares: Option<f64>,
     /// Number of constituents by nonterminal.
     categories: BTreeMap<String, u64>,

@@ -17,12 +17,12 @@ pub(crate) mod tests {
     use grammaton::models::adaptor::{self, Stick};
     use grammaton::models::baselines::Baseline;
     use grammaton::models::crf::Crf;
-    use grammaton::models::crf::contexts::{Contexts, InContexts};
+    use grammaton::models::crf::contexts::Contexts;
     use grammaton::models::crf::statistics::Statistics;
     use grammaton::models::decode::Decoder;
     use grammaton::models::logistic_normal::{self, PointEstimate, Prior};
     use grammaton::models::{Model, Params, Trained, latent};
-    use grammaton::saved::{Baselines, Corrections, Voters};
+    use grammaton::saved::Segmenter;
 
     use super::*;
 
@@ -69,8 +69,8 @@ pub(crate) mod tests {
             format: Format::Segmented,
             cleaning: Cleaning::default(),
             model: Trained::Grammar(Model { grammar, lexicon, params, segments: vec![symbol(1)] }),
-            corrections: None,
-            voters: Voters::default(),
+            voters: Vec::new(),
+            segmenter: Segmenter::default(),
         }
     }
 
@@ -89,8 +89,8 @@ pub(crate) mod tests {
             format: Format::Tokens,
             cleaning: Cleaning::default(),
             model: Trained::Grammar(model),
-            corrections: None,
-            voters: Voters::default(),
+            voters: Vec::new(),
+            segmenter: Segmenter::default(),
         }
     }
 
@@ -158,17 +158,16 @@ pub(crate) mod tests {
         let symbols = ["a", "b"].map(str::to_owned).to_vec();
         let words = [[0, 1, 1], [1, 1, 1]];
         let contexts = Contexts::learn(words.iter().map(|word| (&word[..], &[0.25, 0.5][..])));
-        let of_words = Some(contexts.clone());
-        let contexts = Some(InContexts { contexts, threshold: 0.375 });
-        let corrections = Some(Corrections { symbols: symbols.clone(), contexts, crf: Some(crf) });
         let learned = Baseline::ALL.map(|baseline| baseline.learn(&[vec![0, 1], vec![0, 1, 1, 0, 1]]));
-        let baselines = Baselines {
+        let segmenter = Segmenter {
             symbols,
-            learned: learned.map(|learned| (learned, 0.25)).to_vec(),
-            contexts: of_words,
+            baselines: learned.map(|learned| (learned, 0.25)).to_vec(),
+            price: 0.375,
+            contexts: Some(contexts),
+            threshold: 0.25,
+            crf: Some(crf),
         };
-        let voters = Voters { models: vec![other.of_grammar().clone()], baselines, price: 0.375 };
-        SavedModel { voters, corrections, ..small() }
+        SavedModel { voters: vec![other.of_grammar().clone()], segmenter, ..small() }
     }
 
     /// A file as it was written.
@@ -178,7 +177,7 @@ pub(crate) mod tests {
 
     #[test]
     fn models_are_written_as_they_always_were() {
-        for (saved, name) in [(voting(), "model-7.bin"), (normal(), "model-7-logistic-normal.bin")] {
+        for (saved, name) in [(voting(), "model-8.bin"), (normal(), "model-8-logistic-normal.bin")] {
             assert_eq!(SavedModel::from_bytes(&golden(name), Path::new("model.bin")).unwrap(), saved);
             assert_eq!(saved.to_bytes(), golden(name));
         }
@@ -187,21 +186,21 @@ pub(crate) mod tests {
     #[test]
     fn models_that_vote_are_checked() {
         let mut saved = voting();
-        sticks(&mut saved.voters.models[0]).sticks[0].order[0] = ParamId(99);
+        sticks(&mut saved.voters[0]).sticks[0].order[0] = ParamId(99);
         assert!(refusal(&saved.to_bytes()).contains("a stick has a string it lacks"));
         let mut weightless = voting();
-        weightless.voters.baselines.learned[1].1 = f64::NAN;
+        weightless.segmenter.baselines[1].1 = f64::NAN;
         assert!(refusal(&weightless.to_bytes()).contains("a baseline has no weight"));
         let mut dear = voting();
-        dear.voters.price = 0.75;
+        dear.segmenter.price = 0.75;
         assert!(refusal(&dear.to_bytes()).contains("a segment has no price"));
-        for threshold in [0.0, f64::NAN, 1.5] {
+        for threshold in [-0.5, f64::NAN, 1.5] {
             let mut saved = voting();
-            saved.corrections.as_mut().and_then(|it| it.contexts.as_mut()).unwrap().threshold = threshold;
+            saved.segmenter.threshold = threshold;
             assert!(refusal(&saved.to_bytes()).contains("a threshold is not between 0 and 1"));
         }
         let model = Trained::Treebank(of_treebank());
-        let saved = SavedModel { model, corrections: None, ..voting() };
+        let saved = SavedModel { model, ..voting() };
         assert!(refusal(&saved.to_bytes()).contains("there are votes beside a model of a treebank"));
     }
 
@@ -210,9 +209,8 @@ pub(crate) mod tests {
         let latent = of_treebank();
         let written = |grammar: Grammar| {
             let fields = (Unit::Token, Format::Tokens, grammar, Lexicon::default(), 2u32, &latent, [0u64; 1]);
-            let no_corrections = 0u8;
-            let (no_others, no_baselines, price) = (0u64, (0u64, 0u64, 0u8), 0.0);
-            let fields = (Cleaning::default(), fields, no_corrections, no_others, no_baselines, price);
+            let no_segmenter = (0u64, 0u64, 0.0, 0u8, 0.0, 0u8);
+            let fields = (Cleaning::default(), fields, 0u64, no_segmenter);
             SEAL.close(&bincode::serde::encode_to_vec(fields, bincode::config::legacy()).unwrap())
         };
         let model = Trained::Treebank(latent.clone());
@@ -254,7 +252,7 @@ pub(crate) mod tests {
         assert!(refusal(&longer).contains("1 bytes too many"));
         let mut newer = bytes.clone();
         newer[8] = 9;
-        assert!(refusal(&newer).contains("format 9 is newer than this build reads (7)"));
+        assert!(refusal(&newer).contains("format 9 is newer than this build reads (8)"));
         let mut damaged = bytes;
         damaged[grammaton::sealed::HEADER + 9] ^= 1;
         assert!(refusal(&damaged).contains("checksum"));

@@ -6,8 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use grammaton::data::dependency::{Document, Sentence};
+use grammaton::models::Model;
 use grammaton::models::Trained;
-use grammaton::saved::{Corrections, Voters};
+use grammaton::saved::Segmenter;
 use serde::{Deserialize, Serialize};
 use tempfile::SpooledTempFile;
 
@@ -49,10 +50,10 @@ pub struct Outcome {
     pub boundaries: Option<Lines>,
     /// Errors of the recommended decoder; `None` without gold.
     pub errors: Option<Errors>,
-    /// What was learned from annotated sentences, for new ones; `None` without such.
-    pub corrections: Option<Corrections>,
-    /// What votes on new text beside the model.
-    pub voters: Voters,
+    /// Models that vote with the model on new text.
+    pub voters: Vec<Model>,
+    /// What else decides on the segments of new text.
+    pub segmenter: Segmenter,
     /// Sentences to show.
     pub samples: Vec<Sample>,
     /// Notices to the user.

@@ -198,8 +198,8 @@ impl Output {
             self.write(&arcs(decoder), text.as_bytes())?;
         }
         let saved = job.corpus.saved(outcome.model.clone());
-        let (corrections, voters) = (outcome.corrections.clone(), outcome.voters.clone());
-        let saved = SavedModel { corrections, voters, ..saved };
+        let (voters, segmenter) = (outcome.voters.clone(), outcome.segmenter.clone());
+        let saved = SavedModel { voters, segmenter, ..saved };
         let [binary, grammar, sticks] = MODEL;
         self.write(binary, &saved.to_bytes())?;
         self.write(grammar, model::grammar_text(&saved.model).as_bytes())?;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use grammaton::saved::reader::Unread;
+use grammaton::saved::reader::{Reading, Unread};
 
 /// A line of a text and its analysis.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -12,7 +12,7 @@ pub struct Row<'t> {
     pub line: u32,
     /// The gold segmentation, if the text has one.
     pub gold: Option<&'t str>,
-    /// The predicted segmentation, if there is an analysis.
+    /// The predicted segmentation, if there is one.
     pub predicted: Option<&'t str>,
     /// Natural logarithm of the inside value of the sentence: the summed weight of all its derivations.
     pub log_probability: Option<f64>,
@@ -27,6 +27,8 @@ pub enum Status {
     Ok,
     /// The sentence has an analysis, and was not trained on.
     HeldOut,
+    /// No model has an analysis of the sentence, and it is segmented by what votes beside models.
+    NoModel,
     /// The sentence has no analysis.
     NoAnalysis,
     /// The sentence has no analysis, since the model lacks one of its symbols.
@@ -35,11 +37,13 @@ pub enum Status {
     Empty,
 }
 
-impl From<Unread> for Status {
-    fn from(unread: Unread) -> Status {
-        match unread {
-            Unread::UnknownSymbol(_) => Status::UnknownSymbol,
-            Unread::NoAnalysis => Status::NoAnalysis,
+impl From<&Result<Reading, Unread>> for Status {
+    fn from(read: &Result<Reading, Unread>) -> Status {
+        match read {
+            Ok(Reading { unread: None, .. }) => Status::Ok,
+            Ok(Reading { unread: Some(_), .. }) => Status::NoModel,
+            Err(Unread::UnknownSymbol(_)) => Status::UnknownSymbol,
+            Err(Unread::NoAnalysis) => Status::NoAnalysis,
         }
     }
 }
@@ -65,8 +69,14 @@ impl fmt::Display for Row<'_> {
 
 impl Status {
     /// All of them.
-    const ALL: [Status; 5] =
-        [Status::Ok, Status::HeldOut, Status::NoAnalysis, Status::UnknownSymbol, Status::Empty];
+    const ALL: [Status; 6] = [
+        Status::Ok,
+        Status::HeldOut,
+        Status::NoModel,
+        Status::NoAnalysis,
+        Status::UnknownSymbol,
+        Status::Empty,
+    ];
 
     /// The status that is written like this.
     pub fn of(text: &str) -> Option<Status> {
@@ -77,6 +87,7 @@ impl Status {
         match self {
             Status::Ok => "ok",
             Status::HeldOut => "held out",
+            Status::NoModel => "no model",
             Status::NoAnalysis => "no analysis",
             Status::UnknownSymbol => "unknown symbol",
             Status::Empty => "empty",

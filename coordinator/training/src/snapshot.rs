@@ -135,8 +135,8 @@ mod tests {
             format: Default::default(),
             cleaning: Default::default(),
             model,
-            corrections: None,
-            voters: Default::default(),
+            voters: Vec::new(),
+            segmenter: Default::default(),
         };
         let model = saved.model.of_grammar().unwrap();
         let sticks = &model.adaptor().unwrap().sticks;

@@ -81,7 +81,6 @@ use checkpoint_writer::CheckpointWriter;
 use grammaton::methods;
 use grammaton::prepare::Chosen;
 use grammaton::prepare::candidates::StringChoice;
-use grammaton::saved;
 use group::{Inputs, Prepared, of_point};
 use input::Dataset;
 use prepare::Items;
@@ -301,7 +300,7 @@ fn decode(
     let voters = Voters::of(job, &points, kept);
     notices.extend(voters.notice());
     let mut others = voters.models(&points);
-    let mut ballots: Vec<Ballots> = voted(job, prepared, fleet, &points, &voters)?;
+    let mut ballots: Vec<Ballots> = voted(job, prepared, fleet, &points)?;
     let mut best: Option<Outcome> = None;
     for (at, (point, of_job)) in points.into_iter().zip(&job.points).enumerate() {
         let of = of_point(prepared, at);
@@ -319,8 +318,7 @@ fn decode(
             }
             (Dataset::Text { .. }, Trained::Grammar(model)) => {
                 let ballots = std::mem::take(&mut ballots[at]);
-                let written = (at == kept).then(|| voters.of_point(at));
-                readings = Readings::of(job, input, plan, fleet, (&point, model), ballots, written)?
+                readings = Readings::of(job, input, plan, fleet, (&point, model), ballots, at == kept)?
             }
             (Dataset::Trees(_), Trained::Grammar(_)) | (_, Trained::Treebank(_)) => {
                 bail!("internal error: the model is not of the data; please report it")
@@ -332,8 +330,7 @@ fn decode(
             boundaries,
             certainty,
             errors,
-            corrections,
-            voters: of_text,
+            segmenter,
             samples,
             scores,
             notice,
@@ -388,11 +385,8 @@ fn decode(
                 lexicon,
                 boundaries,
                 errors,
-                corrections,
-                voters: saved::Voters {
-                    models: std::mem::take(&mut others),
-                    ..Voters::beside_models(job, of_text)
-                },
+                voters: std::mem::take(&mut others),
+                segmenter,
                 samples,
                 notices: Vec::new(),
             });
@@ -404,14 +398,12 @@ fn decode(
     Ok(Outcome { points, timings, notices, ..best })
 }
 
-/// The segmentations by the models of every point's voters, and the samples of their chains; none of points without voters. Of the models that are written for new text
-/// the probabilities as well, if something is learned from them.
+/// The segmentations by the models of every point's voters, and the samples of their chains; none of points without voters.
 fn voted(
     job: &Job,
     prepared: &[Prepared<'_>],
     fleet: &dyn Map,
     points: &[FinishedPoint],
-    voters: &Voters,
 ) -> Result<Vec<Ballots>> {
     let mut ballots: Vec<Ballots> = points.iter().map(|_| Ballots::default()).collect();
     let mut elected = 0;
@@ -421,10 +413,8 @@ fn voted(
             continue;
         }
         let of = of_point(prepared, at);
-        let written = voters.of_point(at);
-        for (model, chain) in point.models().zip(0..) {
-            let is_learned_from = of.input().annotated.is_some() && written.contains(&chain);
-            ballots[elected].add(of.input(), &of.plan, fleet, model, is_learned_from)?;
+        for model in point.models() {
+            ballots[elected].add(of.input(), &of.plan, fleet, model)?;
         }
         ballots[elected].add_samples(point);
     }

@@ -12,8 +12,10 @@ use grammaton::settings::method::Method;
 
 /// A score that is better than its best baseline by less than this is doubtful.
 const NEAR: f64 = 0.05;
-/// Share of unsure or disputed boundaries from which a segmentation is doubtful.
+/// Share of the boundaries on which chains differ from which a segmentation is doubtful.
 const MANY: f64 = 0.25;
+/// Likewise the share of unsure boundaries: baselines and contexts that vote make even right ones less than certain.
+const MOSTLY: f64 = 0.5;
 
 /// What is known of a result.
 #[derive(Clone, PartialEq, Debug)]
@@ -150,7 +152,7 @@ fn of_certainty(certainty: &Certainty) -> Vec<Verdict> {
         Some(unsure) => {
             let text =
                 format!("{} of the boundaries are unsure (probability from 0.1 to 0.9).", percent(unsure));
-            if unsure < MANY {
+            if unsure < MOSTLY {
                 good(text)
             } else {
                 doubtful(text, "Annotate the lines that `grammaton suggest` chooses.")
@@ -329,7 +331,7 @@ mod tests {
             &format!("{agree} {sure} {mixed}"),
             "",
         );
-        let (grade, _, advice) = of(certainty(60, 40, 90, 10), chains(3, 1.0));
+        let (grade, _, advice) = of(certainty(40, 60, 90, 10), chains(3, 1.0));
         assert_eq!(
             (grade, &advice[..]),
             (Grade::Doubtful, "Annotate the lines that `grammaton suggest` chooses.")

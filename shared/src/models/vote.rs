@@ -31,6 +31,8 @@ pub struct Vote {
     pub learned: Vec<(Learned, f64)>,
     /// What was learned of the symbols around boundaries, if it votes.
     pub contexts: Option<Contexts>,
+    /// Of each sentence, the mean over all that vote of the probabilities of its segments.
+    pub means: Vec<Segments>,
 }
 
 /// The vote of models, of whose probabilities `of_models` are the means, and of `baselines`, which are segmentations of the same `sentences` without training and err
@@ -69,10 +71,10 @@ pub fn vote_with(
         weight *= 2.0;
     }
     if weight > 1.0 {
-        let all: Vec<Segments> = all.into_iter().map(|segments| segments.over(weight)).collect();
+        all = all.into_iter().map(|segments| segments.over(weight)).collect();
         (winners, price) = vote(&all);
     }
-    Vote { winners, price, learned, contexts }
+    Vote { winners, price, learned, contexts, means: all }
 }
 
 /// The segmentation with the highest expected F1 of its segments, as the ends of the segments of each sentence, and the price of a segment: half of that F1.

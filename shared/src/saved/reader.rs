@@ -4,14 +4,15 @@
 //! sentence is read by itself, so that a text can be read part by part, and an answer does not depend on the number of threads.
 //!
 //! The vote: the mean of the models' exact probabilities of segments, the segmentations of baselines and the probabilities by contexts, by weight, and the segmentation with the highest sum of these
-//! means less the price of a segment, as [on the text of the job](crate::models::vote). A model without an analysis of a sentence has no vote in it.
+//! means less the price of a segment, as [on the text of the job](crate::models::vote). A model without an analysis of a sentence has no vote in it; if none has one, as
+//! of a sentence with a symbol that is new, baselines and contexts read it.
 
 use std::ops::Range;
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::{Baselines, Corrections, Model};
+use super::{Model, Segmenter};
 use crate::data::Sentence;
 use crate::data::corpus::{Corpus, UnknownSymbol};
 use crate::decoding::{CHUNK, Decoding};
@@ -40,12 +41,11 @@ impl Criterion {
     /// The one by default for segmentations: what was learned from annotated sentences, else from the symbols around boundaries, else a vote, else the most
     /// probable tree.
     pub fn of(model: &Model) -> Criterion {
-        let corrections = model.corrections.as_ref();
-        if corrections.is_some_and(|corrections| corrections.crf.is_some()) {
+        if model.segmenter.crf.is_some() {
             Criterion::Crf
-        } else if corrections.is_some_and(|corrections| corrections.contexts.is_some()) {
+        } else if model.segmenter.is_by_contexts() {
             Criterion::Contexts
-        } else if model.voters.is_empty() {
+        } else if model.voters.is_empty() && !model.segmenter.votes() {
             Criterion::First(Decoder::Viterbi)
         } else {
             Criterion::Vote
@@ -78,19 +78,22 @@ pub struct Reading {
     pub ends: Vec<u32>,
     /// Its bracketed tree.
     pub tree: Option<String>,
-    /// Log-probability; of several models that of their mixture in equal parts.
-    pub log_probability: f64,
+    /// Log-probability; of several models that of their mixture in equal parts. `None` if no model has an analysis.
+    pub log_probability: Option<f64>,
     /// Probabilities of boundaries and of the segments, if they are asked for.
     pub probabilities: Option<Probabilities>,
     /// The best analyses in order, this one first, if they are asked for: of [`Decoder::Viterbi`] as [`most_probable`](crate::models::decode::n_best::most_probable) finds
     /// them, of [`Decoder::Mbr`] and of a vote as [`Segments::n_best`] orders them, with their probability in the mean over the models that have an analysis, and of
-    /// contexts and a field those of [`InContexts::n_best`](crate::models::crf::contexts::InContexts::n_best) and [`Crf::n_best`](crate::models::crf::Crf::n_best).
+    /// contexts and a field those of [`Contexts::n_best`](crate::models::crf::contexts::Contexts::n_best) and [`Crf::n_best`](crate::models::crf::Crf::n_best).
+    /// A vote in which no model has an analysis has none.
     pub n_best: Vec<Ranked>,
     /// What the models, or contexts, found before annotated sentences corrected it: shares of the boundaries, ends of the segments.
     pub found: Option<(Vec<f64>, Vec<u32>)>,
+    /// Why no model has an analysis, if none has one.
+    pub unread: Option<Unread>,
 }
 
-/// Why a sentence is not read.
+/// Why no model has an analysis of a sentence.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Unread {
     /// No model has all its symbols; the first one that the first model lacks.
@@ -115,27 +118,29 @@ pub struct ModelReader {
     models: Vec<Decoding>,
     criterion: Criterion,
     asked: Asked,
-    /// Of a vote.
-    baselines: Baselines,
-    price: f64,
-    corrections: Corrections,
+    /// What the criterion reads by beside models.
+    segmenter: Segmenter,
 }
 
 impl ModelReader {
     /// Prepares a model file of segments. `None` of a treebank, and if there is not what the criterion reads by: for [`Criterion::Crf`] annotated sentences,
-    /// for [`Criterion::Contexts`] contexts.
+    /// for [`Criterion::Contexts`] contexts that decide alone.
     pub fn new(saved: &Model, criterion: Criterion, asked: Asked) -> Option<ModelReader> {
         let Trained::Grammar(first) = &saved.model else { return None };
-        let mut corrections = saved.corrections.clone().unwrap_or_default();
+        let mut segmenter = saved.segmenter.clone();
         match criterion {
-            Criterion::Crf if corrections.crf.is_none() => return None,
-            Criterion::Contexts if corrections.contexts.is_none() => return None,
+            Criterion::Crf if segmenter.crf.is_none() => return None,
+            Criterion::Contexts if !segmenter.is_by_contexts() => return None,
             Criterion::Crf => {}
-            Criterion::Contexts => corrections.crf = None,
-            Criterion::First(_) | Criterion::Vote => corrections = Corrections::default(),
+            Criterion::Contexts => segmenter.crf = None,
+            Criterion::Vote => {
+                segmenter.crf = None;
+                segmenter.contexts = segmenter.contexts.filter(|_| segmenter.threshold == 0.0);
+            }
+            Criterion::First(_) => segmenter = Segmenter::default(),
         }
-        // Without contexts, the models say where segments are.
-        let spans = corrections.contexts.is_none();
+        // Unless contexts decide, the models say where segments are.
+        let spans = !segmenter.is_by_contexts();
         let Asked { trees, probabilities, closed, n_best } = asked;
         let models = match criterion {
             Criterion::First(decoder) => {
@@ -143,15 +148,16 @@ impl ModelReader {
                 vec![Decoding::of(first.clone(), vec![decoder], trees, spans, closed)]
             }
             Criterion::Crf | Criterion::Contexts | Criterion::Vote => {
-                let all = [first].into_iter().chain(&saved.voters.models);
+                let all = [first].into_iter().chain(&saved.voters);
                 all.map(|model| Decoding::of(model.clone(), Vec::new(), false, spans, closed)).collect()
             }
         };
-        let (baselines, price) = match criterion {
-            Criterion::Vote => (saved.voters.baselines.clone(), saved.voters.price),
-            Criterion::First(_) | Criterion::Contexts | Criterion::Crf => (Baselines::default(), 0.0),
-        };
-        Some(ModelReader { models, criterion, asked, baselines, price, corrections })
+        Some(ModelReader { models, criterion, asked, segmenter })
+    }
+
+    /// Whether it reads sentences of which no model has an analysis.
+    pub fn reads_all(&self) -> bool {
+        self.segmenter.contexts.is_some() || !self.segmenter.baselines.is_empty()
     }
 
     /// Reads neighbouring sentences of a corpus, on the threads of the caller's pool.
@@ -163,9 +169,7 @@ impl ModelReader {
         corpus: &Corpus,
         sentences: Range<usize>,
     ) -> Result<Vec<Result<Reading, Unread>>, ComputeError> {
-        let Baselines { symbols, .. } = &self.baselines;
-        let symbols = if symbols.is_empty() { &self.corrections.symbols } else { symbols };
-        let numbers = numbers(symbols, corpus);
+        let numbers = numbers(&self.segmenter.symbols, corpus);
         let starts: Vec<usize> = sentences.clone().step_by(CHUNK).collect();
         let chunk = |start: &usize| self.chunk(corpus, *start..sentences.end.min(start + CHUNK), &numbers);
         let chunks: Vec<_> = starts.par_iter().map(chunk).collect::<Result<_, _>>()?;
@@ -206,12 +210,15 @@ impl ModelReader {
                 by_model.iter_mut().filter_map(|found| found.next().flatten()).collect();
             let symbols: Vec<u32> =
                 corpus.sentences[at].iter().map(|&symbol| numbers[symbol as usize]).collect();
-            if found.is_empty() {
+            let unread = found.is_empty().then(|| {
                 let unknown = symbol.filter(|_| !is_known).map(Unread::UnknownSymbol);
-                return Err(unknown.unwrap_or(Unread::NoAnalysis));
+                unknown.unwrap_or(Unread::NoAnalysis)
+            });
+            if let Some(unread) = unread.clone().filter(|_| !self.reads_all()) {
+                return Err(unread);
             }
-            let mut reading = self.reading(found, &symbols);
-            if let Some(crf) = &self.corrections.crf {
+            let mut reading = Reading { unread, ..self.reading(found, &symbols) };
+            if let Some(crf) = &self.segmenter.crf {
                 let shares = match reading.probabilities.take() {
                     Some(probabilities) => probabilities.boundaries,
                     None => Evidence::shares_of(&reading.ends),
@@ -266,8 +273,12 @@ impl ModelReader {
                 }
                 for (at, reading) in readings.iter_mut().enumerate() {
                     let n_models = items.iter().filter(|items| items[at].is_some()).count();
-                    let ranked = reading.iter_mut().flat_map(|reading| &mut reading.n_best);
-                    ranked.for_each(|ranked| ranked.probability /= n_models as f64);
+                    for reading in reading.iter_mut() {
+                        match n_models {
+                            0 => reading.n_best.clear(),
+                            _ => reading.n_best.iter_mut().for_each(|it| it.probability /= n_models as f64),
+                        }
+                    }
                 }
             }
             Criterion::First(Decoder::MbrTree | Decoder::MbrArcs) | Criterion::Contexts | Criterion::Crf => {}
@@ -275,11 +286,11 @@ impl ModelReader {
         Ok(())
     }
 
-    /// What the models, or contexts, say of a sentence of which the models have analyses. `symbols`: numbers of those that these know.
+    /// A sentence by the analyses that models have, or by contexts alone. `symbols`: numbers of those that these know.
     fn reading(&self, found: Vec<Decoded>, symbols: &[u32]) -> Reading {
         let n_symbols = symbols.len() as u32;
         let logs: Vec<f64> = found.iter().map(|decoded| decoded.log_z).collect();
-        let log_probability = mixture(&logs, self.models.len());
+        let log_probability = (!logs.is_empty()).then(|| mixture(&logs, self.models.len()));
         let mut found = found.into_iter();
         if let Criterion::First(_) = self.criterion {
             let Decoded { segmentations, trees, spans, .. } = found.next().expect("the caller has looked");
@@ -291,39 +302,48 @@ impl ModelReader {
                 _ => Vec::new(),
             };
             let tree = trees.into_iter().next();
-            return Reading { ends, tree, log_probability, probabilities, n_best, found: None };
+            return Reading { ends, tree, log_probability, probabilities, n_best, found: None, unread: None };
         }
-        if let Some(contexts) = &self.corrections.contexts {
-            let of_contexts = contexts.read(symbols);
-            let is_asked = self.asked.probabilities || self.corrections.crf.is_some();
+        let Segmenter { baselines, price, contexts, threshold, crf, .. } = &self.segmenter;
+        let is_asked = self.asked.probabilities || crf.is_some();
+        let read = |ends, probabilities, n_best| Reading {
+            ends,
+            tree: None,
+            log_probability,
+            probabilities,
+            n_best,
+            found: None,
+            unread: None,
+        };
+        if let Some(contexts) = contexts.as_ref().filter(|_| *threshold > 0.0) {
+            let of_contexts = contexts.read(symbols, *threshold);
             let probabilities = is_asked.then(|| of_contexts.posterior());
-            let n_best = self.asked.n_best.map(|(n, _)| ranked(contexts.n_best(symbols, n)));
-            let (ends, n_best) = (of_contexts.ends, n_best.unwrap_or_default());
-            return Reading { ends, tree: None, log_probability, probabilities, n_best, found: None };
+            let n_best = self.asked.n_best.map(|(n, _)| ranked(contexts.n_best(symbols, *threshold, n)));
+            return read(of_contexts.ends, probabilities, n_best.unwrap_or_default());
         }
+        // All models together have weight one.
+        let mut weight = 1.0;
         let all: Vec<Segments> = found.map(|decoded| Segments::new(n_symbols, decoded.spans)).collect();
-        let mean = Segments::mean(&all);
-        let is_vote = self.criterion == Criterion::Vote;
-        let (mut voted, mut weight) = (if is_vote { mean.with_symbols() } else { mean.clone() }, 1.0);
-        for (baseline, of_baseline) in &self.baselines.learned {
+        let has_models = !all.is_empty();
+        let mut voted = Segments::mean(&all).with_symbols();
+        for (baseline, of_baseline) in baselines {
             voted.add(&Segments::certain(&baseline.segment(symbols)), *of_baseline);
             weight += of_baseline;
         }
-        if let Some(contexts) = &self.baselines.contexts {
+        if let Some(contexts) = contexts {
             voted.add(&contexts.segments(symbols), weight);
             weight *= 2.0;
         }
-        let voted = voted.over(weight);
-        let ends = voted.best_at(self.price);
-        let is_asked = self.asked.probabilities || self.corrections.crf.is_some();
-        let probabilities = is_asked.then(|| mean.probabilities(&ends));
-        let n_best = if is_vote { self.ranked(&voted) } else { Vec::new() };
-        Reading { ends, tree: None, log_probability, probabilities, n_best, found: None }
+        let voted = voted.over(if has_models { weight } else { weight - 1.0 });
+        let ends = voted.best_at(*price);
+        let probabilities = is_asked.then(|| voted.probabilities(&ends));
+        let n_best = if self.criterion == Criterion::Vote { self.ranked(&voted) } else { Vec::new() };
+        read(ends, probabilities, n_best)
     }
 
     /// The best segmentations in order, their probability yet to be added.
     fn ranked(&self, segments: &Segments) -> Vec<Ranked> {
-        let all = self.asked.n_best.map(|(n, _)| segments.n_best(n, self.price));
+        let all = self.asked.n_best.map(|(n, _)| segments.n_best(n, self.segmenter.price));
         all.into_iter().flatten().map(|ends| Ranked { probability: 0.0, ends, tree: None }).collect()
     }
 }

@@ -6,8 +6,8 @@ use grammaton::models::crf::contexts::Contexts;
 use grammaton::models::decode::Decoder;
 use grammaton::models::decode::n_best::Distinct;
 use grammaton::models::segments::{Probabilities, Segments};
+use grammaton::saved::Segmenter;
 use grammaton::saved::reader::{Asked, Criterion, ModelReader, Reading, Unread};
-use grammaton::saved::{Baselines, Voters};
 use grammaton::{Corpus, Fit, Grammar, Method, Model};
 
 use crate::support::{assert_all_close, assert_close};
@@ -23,7 +23,7 @@ fn trained(letters: &str, text: &str) -> Model {
 /// A file of several models.
 fn file(models: &[Model]) -> Model {
     let others = models[1..].iter().map(|model| model.model.of_grammar().unwrap().clone()).collect();
-    Model { voters: Voters { models: others, ..Voters::default() }, ..models[0].clone() }
+    Model { voters: others, ..models[0].clone() }
 }
 
 /// Three models, of which the last one lacks a letter.
@@ -75,14 +75,14 @@ fn votes_are_means_of_the_models_and_a_model_without_an_analysis_has_none() {
             .collect();
         assert_all_close(boundaries, &mean, 1e-7, "boundaries");
         assert!(segments.iter().all(|share| (0.0..=1.0).contains(share)));
-        let mixture: f64 = found.iter().map(|it| it.log_probability.exp()).sum::<f64>() / 3.0;
-        assert_close(vote.log_probability, mixture.ln(), 1e-12, "mixture");
+        let mixture: f64 = found.iter().map(|it| it.log_probability.unwrap().exp()).sum::<f64>() / 3.0;
+        assert_close(vote.log_probability.unwrap(), mixture.ln(), 1e-12, "mixture");
         n_new += usize::from(found.iter().any(|it| it.ends != vote.ends));
     }
     assert!(n_new > 0, "some model is outvoted");
 }
 
-/// Law: a baseline without weight changes nothing, and with more than all models its segmentation wins; probabilities are the models'.
+/// Law: a baseline without weight changes nothing, and with more than all models its segmentation wins, with its probabilities.
 #[test]
 fn baselines_vote_by_weight() {
     let all = models();
@@ -92,8 +92,8 @@ fn baselines_vote_by_weight() {
     let text = TEXT.to_owned() + "c a c a b\n";
     let with = |weight| {
         let mut saved = file(&all);
-        saved.voters.baselines =
-            Baselines { symbols: symbols.clone(), learned: vec![(learned.clone(), weight)], contexts: None };
+        let baselines = vec![(learned.clone(), weight)];
+        saved.segmenter = Segmenter { symbols: symbols.clone(), baselines, ..Segmenter::default() };
         read(&saved, Criterion::Vote, &text, false)
     };
     let without = read(&file(&all), Criterion::Vote, &text, false);
@@ -102,7 +102,7 @@ fn baselines_vote_by_weight() {
     let mut saved = file(&all);
     let cut: Vec<Vec<u32>> = (0..99).map(|at| vec![at % 3, (at + 1) % 3, (at / 3) % 3]).collect();
     let contexts = Some(Contexts::learn(cut.iter().map(|word| (&word[..], &[1.0, 1.0][..]))));
-    saved.voters.baselines = Baselines { symbols: symbols.clone(), learned: Vec::new(), contexts };
+    saved.segmenter = Segmenter { symbols: symbols.clone(), contexts, ..Segmenter::default() };
     let n_segments = |readings: &[Result<Reading, Unread>]| -> usize {
         readings.iter().map(|reading| reading.as_ref().unwrap().ends.len()).sum()
     };
@@ -113,8 +113,11 @@ fn baselines_vote_by_weight() {
     assert_eq!(ends(&strong, 6), [2, 4, 5]);
     for (strong, without) in strong.iter().zip(&without) {
         let [strong, without] = [strong, without].map(|reading| reading.as_ref().unwrap());
-        let boundaries = |reading: &Reading| reading.probabilities.as_ref().unwrap().boundaries.clone();
-        assert_eq!(boundaries(strong), boundaries(without));
+        let boundaries = &strong.probabilities.as_ref().unwrap().boundaries;
+        let certain = |(at, share): (usize, &f64)| {
+            (share - f64::from(u8::from(strong.ends.contains(&(at as u32 + 1))))).abs() < 1e-5
+        };
+        assert!(boundaries.iter().enumerate().all(certain), "{boundaries:?}");
         assert_eq!(strong.log_probability, without.log_probability);
     }
 }
@@ -202,6 +205,47 @@ fn sentences_that_no_model_can_read_are_named() {
     );
 }
 
+/// Law: a sentence of which no model has an analysis is read by baselines, or by contexts, as these alone would; without them it is not.
+#[test]
+fn what_votes_beside_models_reads_new_symbols() {
+    let models = models();
+    let symbols = ["a", "b", "c"].map(str::to_owned).to_vec();
+    let words: Vec<Vec<u32>> = (0..9).map(|at| vec![at % 3, 1]).collect();
+    let contexts = Contexts::learn(words.iter().map(|word| (&word[..], &[0.9][..])));
+    let puddle = Baseline::Puddle.learn(&[vec![0, 1], vec![2]]);
+    let text = "a b c\nd a b\nb d b\n";
+    let numbers = [vec![0, 1, 2], vec![3, 0, 1], vec![1, 3, 1]];
+    let alone = |threshold: f64| {
+        let (symbols, contexts) = (symbols.clone(), Some(contexts.clone()));
+        Segmenter { symbols, contexts, threshold, ..Segmenter::default() }
+    };
+    let baselines = vec![(puddle.clone(), 0.5)];
+    let by_baseline = Segmenter { symbols: symbols.clone(), baselines, ..Segmenter::default() };
+    type Alone<'a> = &'a dyn Fn(&[u32]) -> Vec<u32>;
+    let cases: [(Segmenter, Alone<'_>); 3] = [
+        (alone(0.25), &|symbols| contexts.read(symbols, 0.25).ends),
+        (alone(0.0), &|symbols| contexts.segments(symbols).best()),
+        (by_baseline, &|symbols| puddle.segment(symbols)),
+    ];
+    for (segmenter, expected) in cases {
+        let saved = Model { segmenter, ..file(&models) };
+        let criterion = Criterion::of(&saved);
+        let readings = read(&saved, criterion, text, false);
+        let known = readings[0].as_ref().unwrap();
+        assert!(known.unread.is_none() && known.log_probability.is_some());
+        for (reading, (symbols, line)) in readings[1..].iter().zip(numbers[1..].iter().zip(2..)) {
+            let reading = reading.as_ref().unwrap();
+            assert_eq!(reading.ends, expected(symbols), "{criterion:?}");
+            assert_eq!(reading.log_probability, None);
+            let unknown = reading.unread.as_ref().and_then(Unread::symbol).expect("the reason is there");
+            assert_eq!((unknown.line, &*unknown.symbol), (line, "d"));
+            let shares = &reading.probabilities.as_ref().unwrap().boundaries;
+            assert!(shares.len() == 2 && shares.iter().all(|share| (0.0..=1.0).contains(share)));
+        }
+        assert!(read(&saved, Criterion::First(Decoder::Mbr), text, false)[1].is_err());
+    }
+}
+
 #[test]
 fn files_keep_all_models_and_the_default_reads_by_all() {
     let models = models();
@@ -214,7 +258,7 @@ fn files_keep_all_models_and_the_default_reads_by_all() {
     assert_eq!(Some(first), one.model.of_grammar());
     // One that does not hold together is refused.
     let mut broken = all;
-    broken.voters.models[1].segments.push(grammaton::grammar::SymbolId(99));
+    broken.voters[1].segments.push(grammaton::grammar::SymbolId(99));
     let refusal = Model::from_bytes(&broken.to_bytes(), "model.bin".as_ref()).unwrap_err().to_string();
     assert!(refusal.contains("segments are not nonterminals"), "{refusal}");
 }

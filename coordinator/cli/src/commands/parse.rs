@@ -227,14 +227,13 @@ fn segments(args: &Args, saved: &SavedModel) -> Result<Answer> {
             let batch = first..n.min(first + BATCH);
             let read = pool.install(|| reader.read(&corpus, batch.clone()))?;
             for (found, at) in read.into_iter().zip(batch) {
-                match &found {
-                    Ok(reading) => {
-                        table.as_mut().map_or(Ok(()), |table| table.sentence(corpus.lines[at], reading))?;
-                    }
-                    Err(unread) => {
-                        without.push(corpus.lines[at]);
-                        unknown.extend(unread.symbol().cloned());
-                    }
+                if let (Some(table), Ok(reading)) = (&mut table, &found) {
+                    table.sentence(corpus.lines[at], reading)?;
+                }
+                let unread = found.as_ref().map_or_else(Some, |reading| reading.unread.as_ref());
+                if let Some(unread) = unread {
+                    without.push(corpus.lines[at]);
+                    unknown.extend(unread.symbol().cloned());
                 }
                 out.sentence(&corpus, at, found)?;
             }
@@ -245,13 +244,14 @@ fn segments(args: &Args, saved: &SavedModel) -> Result<Answer> {
     table.map_or(Ok(()), Table::finish)?;
     let Some(first) = without.first() else { return Ok(Answer::Yes) };
     let printed = match args.format {
-        _ if args.n_best.is_some() => "without analyses",
-        Format::Brackets => "as `()`",
-        Format::Tsv => "without a segmentation",
-        _ => "whole",
+        _ if reader.reads_all() => "and segmented by what votes beside the models",
+        _ if args.n_best.is_some() => "and printed without analyses",
+        Format::Brackets => "and printed as `()`",
+        Format::Tsv => "and printed without a segmentation",
+        _ => "and printed whole",
     };
     streams::tell(&format!(
-        "notice: without an analysis and printed {printed}: {} of {} sentences, the first one in line {first}{}",
+        "notice: without an analysis {printed}: {} of {} sentences, the first one in line {first}{}",
         without.len(),
         n_sentences,
         of_unknown(&unknown),
@@ -292,10 +292,7 @@ impl Printer {
     /// segmentation.
     fn sentence(&mut self, corpus: &Corpus, at: usize, found: Result<Reading, Unread>) -> Result<()> {
         let whole = vec![corpus.sentences[at].len() as u32];
-        let (status, found) = match found {
-            Ok(reading) => (Status::Ok, Some(reading)),
-            Err(unread) => (Status::from(unread), None),
-        };
+        let (status, found) = (Status::from(&found), found.ok());
         let ends = found.as_ref().map_or(&whole, |reading| &reading.ends);
         let tree = found.as_ref().and_then(|reading| reading.tree.as_deref());
         let segments = export::results::segments(corpus, at, ends, tree, &self.labels)?;
@@ -311,7 +308,7 @@ impl Printer {
         let line = Line {
             separator: corpus.effective_unit().separators().1,
             gold: gold.map(|ends| corpus.segments(at, ends)),
-            log_probability: found.as_ref().map(|reading| reading.log_probability),
+            log_probability: found.as_ref().and_then(|reading| reading.log_probability),
             tree: Some(tree.unwrap_or("()").to_owned()),
             ..Line::new(corpus.lines[at], self.level, corpus.line(at, &whole), segments, status)
         };

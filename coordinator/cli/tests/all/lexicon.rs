@@ -189,27 +189,27 @@ fn the_files_of_a_job_are_as_documented() {
     trained(dir.path(), &[]);
     let lexicon = [
         LEXICON,
-        "ab\t\t6\t0.6389\t-1.2530\tyes\tab a ab\tab b b",
-        "b\t\t4\t0.9167\t-0.9258\tno\tab b b\tb b ab a",
-        "a\t\t3\t0.7222\t-1.7979\tyes\tab a ab\ta ab",
+        "ab\t\t6\t0.6486\t-1.2530\tyes\tab a ab\tab b b",
+        "b\t\t4\t0.8545\t-0.9258\tno\tab b b\tb b ab a",
+        "a\t\t3\t0.6885\t-1.7979\tyes\tab a ab\ta ab",
     ];
     assert_eq!(read(dir.path(), "lexicon.tsv").lines().collect::<Vec<_>>(), lexicon);
     let boundaries = [
         BOUNDARIES,
-        "1\t1\t0.3333\tno",
-        "1\t2\t0.8333\tyes",
-        "1\t3\t0.6667\tyes",
-        "1\t4\t0.3333\tno",
-        "3\t1\t0.3333\tno",
+        "1\t1\t0.2592\tno",
+        "1\t2\t0.9143\tyes",
+        "1\t3\t0.6578\tyes",
+        "1\t4\t0.2704\tno",
+        "3\t1\t0.1981\tno",
         "3\t2\t1.0000\tyes",
         "3\t3\t1.0000\tyes",
-        "4\t1\t0.8333\tyes",
-        "4\t2\t0.1667\tno",
-        "5\t1\t0.8333\tyes",
-        "5\t2\t0.8333\tyes",
-        "5\t3\t0.3333\tno",
-        "5\t4\t0.8333\tyes",
-        "6\t1\t0.3333\tno",
+        "4\t1\t0.6578\tyes",
+        "4\t2\t0.2704\tno",
+        "5\t1\t0.7357\tyes",
+        "5\t2\t0.6821\tyes",
+        "5\t3\t0.4470\tno",
+        "5\t4\t0.8357\tyes",
+        "6\t1\t0.1981\tno",
     ];
     assert_eq!(read(dir.path(), "boundaries.tsv").lines().collect::<Vec<_>>(), boundaries);
 }

@@ -151,6 +151,15 @@ fn words_are_read_again_by_their_contexts() {
     assert_eq!(fs::read_to_string(&table).unwrap(), read("boundaries.tsv"));
     let bare: String = parse(&[&found, &new]).chars().filter(|symbol| *symbol != ' ').collect();
     assert_eq!(bare, "unlocked\npacks\nz\nqqing\n");
+    // A word with a new symbol is read by what stands around it, and says so.
+    let rows = grammaton(&["parse", &found, &new, "--format", "tsv"]).success();
+    let notice = String::from_utf8(rows.get_output().stderr.clone()).unwrap();
+    assert!(notice.contains("segmented by what votes beside the models: 3 of 4 sentences"), "{notice}");
+    let rows = stdout(&rows);
+    assert!(rows.ends_with("4\t\tqq ing\t\tno model\n"), "{rows}");
+    let best = parse(&[&found, &new, "--n-best", "2"]);
+    assert!(best.contains("qq ing") && best.lines().count() == 8, "{best}");
+    grammaton(&["parse", &found, &new, "--strict"]).code(1);
     // Above annotated lines as well; these are read without what is known of them.
     morphemes(&[&file, "--annotated", &known, "--out", &taught]);
     let printed = fs::read_to_string(format!("{taught}/segmented.txt")).unwrap();

@@ -66,9 +66,12 @@ fn segmentations_are_ranked_by_every_decoder_and_the_first_is_the_ordinary_one()
         let one = parsed(&[&out, &file, "--decoder", decoder]);
         let ordinary: Vec<&str> = one.lines().collect();
         let found = first(&table);
+        // A line with a symbol that is new has analyses by contexts, and above these.
+        let reads_all = ["contexts", "crf"].contains(&decoder);
+        let lines: Vec<usize> = found.iter().map(|(line, _)| *line).collect();
         assert_eq!(
-            found.iter().map(|(line, _)| *line).collect::<Vec<_>>(),
-            [1, 2, 3, 4, 5, 6, 9],
+            lines,
+            [&[1, 2, 3, 4, 5, 6][..], if reads_all { &[8, 9] } else { &[9] }].concat(),
             "{decoder}"
         );
         assert!(found.iter().all(|(line, analysis)| ordinary[line - 1] == *analysis), "{decoder}");
@@ -89,7 +92,7 @@ fn segmentations_are_ranked_by_every_decoder_and_the_first_is_the_ordinary_one()
         let objects: Vec<Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(objects.len(), new.lines().count());
         assert_eq!(objects[6]["status"], "empty");
-        assert_eq!(objects[7]["analyses"].as_array().unwrap().len(), 0);
+        assert_eq!(objects[7]["analyses"].as_array().unwrap().is_empty(), !reads_all);
         let of_json = objects.iter().flat_map(|object| {
             let segments = |it: &Value| {
                 it["segments"]

@@ -157,13 +157,13 @@ impl Line {
         segments.join(self.separator)
     }
 
-    /// The row of a table. A line without an analysis has no prediction.
+    /// The row of a table. A line that is not segmented has no prediction.
     pub fn row(&self) -> String {
-        let has_analysis = matches!(self.status, Status::Ok | Status::HeldOut);
+        let is_segmented = matches!(self.status, Status::Ok | Status::HeldOut | Status::NoModel);
         Row {
             line: self.number,
             gold: self.gold.as_ref().map(|gold| gold.join(self.separator)).as_deref(),
-            predicted: has_analysis.then(|| self.segmentation()).as_deref(),
+            predicted: is_segmented.then(|| self.segmentation()).as_deref(),
             log_probability: self.log_probability,
             status: self.status,
         }

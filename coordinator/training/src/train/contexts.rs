@@ -4,7 +4,7 @@
 
 use anyhow::Result;
 use grammaton::models::crf::Reading;
-use grammaton::models::crf::contexts::{Contexts, InContexts};
+use grammaton::models::crf::contexts::Contexts;
 
 use super::posterior::Posterior;
 use super::text::Text;
@@ -12,7 +12,7 @@ use super::text::Text;
 /// Readings of all sentences of a text, in their order.
 pub struct ByContexts {
     /// What reads them.
-    pub learned: InContexts,
+    pub contexts: Contexts,
     readings: Vec<Reading>,
 }
 
@@ -28,9 +28,8 @@ impl ByContexts {
             Ok(())
         })?;
         let contexts = Contexts::learn(sentences.iter().map(|(symbols, shares)| (&symbols[..], &shares[..])));
-        let learned = InContexts { contexts, threshold };
-        let readings = sentences.iter().map(|(symbols, _)| learned.read(symbols)).collect();
-        Ok(ByContexts { learned, readings })
+        let readings = sentences.iter().map(|(symbols, _)| contexts.read(symbols, threshold)).collect();
+        Ok(ByContexts { contexts, readings })
     }
 
     /// A sentence.

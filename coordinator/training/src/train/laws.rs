@@ -501,11 +501,15 @@ fn probabilities_of_boundaries_are_means_over_the_chains_of_all_voters() {
         job.output.segments = vec!["Word".to_owned()];
         probabilities(&mut run(&job).unwrap())
     };
-    let all = of(&["model.voters=[\"auto:colloc\"]", "inference.restarts=2", "model.voter_chains=1"]);
-    let (two, one) = (of(&["inference.restarts=2"]), of(&["model.grammar=auto:colloc"]));
-    assert!(all.len() > 30 && two != one, "{all:?}");
-    for ((all, two), one) in all.iter().zip(two).zip(one) {
-        assert!((all - (2.0 * two + one) / 3.0).abs() < 1e-4, "{all}, {two}, {one}");
+    // By the models of the chains, or by their samples.
+    for by in ["output.threshold=0", "output.threshold=0.4"] {
+        let voters = ["model.voters=[\"auto:colloc\"]", "inference.restarts=2", "model.voter_chains=1", by];
+        let all = of(&voters);
+        let (two, one) = (of(&["inference.restarts=2", by]), of(&["model.grammar=auto:colloc", by]));
+        assert!(all.len() > 30 && two != one, "{all:?}");
+        for ((all, two), one) in all.iter().zip(two).zip(one) {
+            assert!((all - (2.0 * two + one) / 3.0).abs() < 1e-4, "{all}, {two}, {one}");
+        }
     }
 }
 

@@ -12,12 +12,12 @@ use grammaton::data::corpus::Corpus;
 use grammaton::data::eval::segmentation::{Scorer, closest};
 use grammaton::grammar::tree::Tree;
 use grammaton::models::Model;
-use grammaton::models::crf::Evidence;
+use grammaton::models::crf::{Crf, Evidence};
 use grammaton::models::decode::{Decode, Decoded, Decoder};
 use grammaton::models::segments::Segments;
 use grammaton::models::tally::Tally;
 use grammaton::models::vote::{Vote, vote_with};
-use grammaton::saved::{Baselines, Corrections, Voters};
+use grammaton::saved::Segmenter;
 
 use super::annotations::Sentences;
 use super::contexts::ByContexts;
@@ -27,11 +27,11 @@ use super::plan::Plan;
 use super::posterior::{Posterior, Probabilities};
 use super::rounds::FinishedPoint;
 use super::segment_lengths::SegmentLengths;
-use super::text::Block;
+use super::text::{Block, Text};
 use crate::boundary::{Boundary, BoundaryRow};
 use crate::certainty::Certainty;
 use crate::errors::{Counter, Errors};
-use crate::job::Job;
+use crate::job::{Job, KeptModels};
 use crate::lexicon;
 use crate::metrics::{
     BOUNDARY_VOTE, CONTEXTS, CRF, MAXIMUM_MARGINAL, MBR_VOTE, SAMPLE_AVERAGE, Scores, ScoresByDecoder,
@@ -49,28 +49,14 @@ pub struct Ballots {
     probabilities: Vec<Segments>,
     /// The samples of the chains whose models vote.
     posterior: Posterior,
-    /// Probabilities of segments by the models that read new text, by sentence: sums, and the number of models. Only if something is learned from them.
-    of_models: (Vec<Segments>, usize),
 }
 
 impl Ballots {
-    /// Adds the segmentation that `model` finds by MBR; if something `is_learned_from` it, its probabilities as well.
-    pub fn add(
-        &mut self,
-        input: &Input,
-        plan: &Plan,
-        fleet: &dyn Map,
-        model: &Model,
-        is_learned_from: bool,
-    ) -> Result<()> {
+    /// Adds the segmentation that `model` finds by MBR, and its probabilities.
+    pub fn add(&mut self, input: &Input, plan: &Plan, fleet: &dyn Map, model: &Model) -> Result<()> {
         self.segmentations.resize(input.text.n_sentences, Vec::new());
         self.probabilities.resize(input.text.n_sentences, Segments::default());
         let parser = plan.parser(model, &[Decoder::Mbr], false, true)?;
-        let (sums, n_models) = &mut self.of_models;
-        if is_learned_from {
-            sums.resize(input.text.n_sentences, Segments::default());
-            *n_models += 1;
-        }
         input.text.blocks(|sentences, shards, block| {
             let decoded = parser.parse(fleet, Stage::Decode, plan.shards(shards))?;
             for (at, decoded) in sentences.zip(block.by_sentence(&decoded)?) {
@@ -80,17 +66,14 @@ impl Ballots {
                     _ => Segments::new(ends.last().copied().unwrap_or_default(), decoded.spans.clone()),
                 };
                 self.probabilities[at].add(&segments, 1.0);
-                if is_learned_from {
-                    sums[at].add(&segments, 1.0);
-                }
                 self.segmentations[at].push(ends);
             }
             Ok(())
         })
     }
 
-    /// What the models and the job's baselines vote for, and what votes on new text beside models.
-    fn vote(&mut self, job: &Job, input: &Input) -> Result<(Vec<Vec<u32>>, Voters)> {
+    /// What the models, the job's baselines and contexts vote for.
+    fn vote(&mut self, job: &Job, input: &Input) -> Result<Vote> {
         let mut sentences = Vec::new();
         // With a threshold they have a segmentation of their own.
         let with_contexts = job.output.contexts && job.output.threshold == 0.0;
@@ -103,18 +86,7 @@ impl Ballots {
         let n_models = self.segmentations.first().map_or(1, Vec::len) as f64;
         let means =
             std::mem::take(&mut self.probabilities).into_iter().map(|sum| sum.over(n_models)).collect();
-        let Vote { winners, price, learned, contexts } =
-            vote_with(&job.model.baselines, with_contexts, &sentences, means);
-        let symbols = if sentences.is_empty() { Vec::new() } else { input.text.symbols.clone() };
-        let baselines = Baselines { symbols, learned, contexts };
-        Ok((winners, Voters { models: Vec::new(), baselines, price }))
-    }
-
-    /// What the models that read new text find in a sentence: shares of its boundaries, and the ends of the segments that they vote for.
-    fn of_new_text(&self, sentence: usize) -> (Vec<f64>, Vec<u32>) {
-        let (sums, n_models) = &self.of_models;
-        let mean = sums[sentence].clone().over(*n_models as f64);
-        (mean.boundaries(), mean.best())
+        Ok(vote_with(&job.model.baselines, with_contexts, &sentences, means))
     }
 
     /// Adds the samples of the chains of a point.
@@ -136,10 +108,8 @@ pub struct Readings {
     pub certainty: Option<Certainty>,
     /// Errors of the recommended decoder; `None` without gold, and unless they are kept.
     pub errors: Option<Errors>,
-    /// What was learned from annotated sentences, for new ones; `None` without such.
-    pub corrections: Option<Corrections>,
-    /// What votes on new text beside models.
-    pub voters: Voters,
+    /// What decides on the segments of new text beside models.
+    pub segmenter: Segmenter,
     /// Sentences to show.
     pub samples: Vec<Sample>,
     /// Against gold; empty without.
@@ -149,8 +119,7 @@ pub struct Readings {
 }
 
 impl Readings {
-    /// By `model`, which is that of `point`. The models of its chains vote with the `ballots`. A result that is written down has the numbers of the chains of the point
-    /// whose models are `written` as well.
+    /// By `model`, which is that of `point`. The models of its chains vote with the `ballots`. What only a result that is written down has is there if it is `kept`.
     pub fn of(
         job: &Job,
         input: &Input,
@@ -158,46 +127,37 @@ impl Readings {
         fleet: &dyn Map,
         (point, model): (&FinishedPoint, &Model),
         mut ballots: Ballots,
-        written: Option<Vec<usize>>,
+        kept: bool,
     ) -> Result<Readings> {
-        let kept = written.is_some();
         let (text, decoders) = (&input.text, &job.output.decoders);
         // Every sentence has a tree in every sample.
         let trees: Option<Vec<&str>> = point.tallies.iter().map(Tally::tree).collect();
         let of_samples = trees.filter(|trees| !trees.is_empty());
         let annotated = input.annotated.as_ref().filter(|_| !input.segments.is_empty());
-        let (mut votes, mut voters) = (None, Voters::default());
-        if of_samples.is_some() || annotated.is_some() {
-            for (chain, other) in point.chains.iter().enumerate() {
-                let is_written = written.as_ref().is_some_and(|written| written.contains(&chain));
-                ballots.add(input, plan, fleet, other, annotated.is_some() && is_written)?;
+        let vote = if of_samples.is_some() || annotated.is_some() {
+            for other in &point.chains {
+                ballots.add(input, plan, fleet, other)?;
             }
-            let is_learned_from = annotated.is_some() && (kept || of_samples.is_none());
-            ballots.add(input, plan, fleet, model, is_learned_from)?;
+            ballots.add(input, plan, fleet, model)?;
             ballots.add_samples(point);
-            let (winners, of_new_text) = ballots.vote(job, input)?;
-            (votes, voters) = (Some(winners), of_new_text);
-        }
-        let posterior = of_samples.is_some().then_some(&ballots.posterior);
-        let threshold = posterior.zip(Some(job.output.threshold).filter(|&threshold| threshold > 0.0));
-        let by_contexts = threshold.filter(|_| job.output.contexts);
+            Some(ballots.vote(job, input)?)
+        } else {
+            None
+        };
+        let threshold = Some(job.output.threshold).filter(|&least| least > 0.0 && of_samples.is_some());
+        let by_threshold = threshold.map(|least| (&ballots.posterior, least));
+        let by_contexts = by_threshold.filter(|_| job.output.contexts);
         let by_contexts =
             by_contexts.map(|(posterior, least)| ByContexts::of(text, posterior, least)).transpose()?;
-        let learned = match (annotated, &votes) {
-            (Some(annotated), Some(votes)) => {
+        let learned = match (annotated, &vote) {
+            (Some(annotated), Some(vote)) => {
                 let of_sentence = |place: usize| {
-                    let (shares, ends) = match (&by_contexts, posterior) {
-                        (Some(by_contexts), _) => {
+                    let (shares, ends) = match &by_contexts {
+                        Some(by_contexts) => {
                             let reading = by_contexts.reading(place).clone();
                             (reading.probabilities, reading.ends)
                         }
-                        (None, Some(posterior)) => {
-                            let voted = votes[place].clone();
-                            let n_symbols = voted.last().copied().unwrap_or_default();
-                            let ends = threshold.map(|(_, least)| posterior.ends(place, n_symbols, least));
-                            (posterior.probabilities(place, &voted).boundaries, ends.unwrap_or(voted))
-                        }
-                        (None, None) => ballots.of_new_text(place),
+                        None => (vote.means[place].boundaries(), vote.winners[place].clone()),
                     };
                     // As they are printed, so that a field can be learned from the table as well.
                     (shares.into_iter().map(BoundaryRow::rounded).collect(), ends)
@@ -206,17 +166,7 @@ impl Readings {
             }
             _ => None,
         };
-        let crf = match (annotated, &learned) {
-            // New text has no samples.
-            (Some(annotated), Some(_)) if kept && posterior.is_some() && by_contexts.is_none() => {
-                Some(Sentences::of(text, |place| ballots.of_new_text(place))?.field(annotated))
-            }
-            (_, learned) => learned.as_ref().map(|learned| learned.crf.clone()),
-        };
-        let contexts = by_contexts.as_ref().map(|by_contexts| by_contexts.learned.clone());
-        let is_learned = kept && (crf.is_some() || contexts.is_some());
-        let corrections = is_learned.then(|| Corrections { symbols: text.symbols.clone(), contexts, crf });
-        let votes = votes.filter(|_| of_samples.is_some());
+        let voted = vote.as_ref().filter(|_| of_samples.is_some());
         let grammar = &plan.language()?.grammar.value;
         let labels: Vec<&str> = input.segments.iter().map(|&symbol| grammar.name(symbol)).collect();
         let is_segment = |label: &str| labels.contains(&label);
@@ -224,7 +174,7 @@ impl Readings {
         if of_samples.is_some() {
             names.extend([SAMPLE_AVERAGE, MAXIMUM_MARGINAL]);
         }
-        names.extend(votes.as_ref().map(|_| MBR_VOTE));
+        names.extend(voted.map(|_| MBR_VOTE));
         names.extend(threshold.map(|_| BOUNDARY_VOTE));
         names.extend(by_contexts.as_ref().map(|_| CONTEXTS));
         names.extend(learned.as_ref().map(|_| CRF));
@@ -271,11 +221,11 @@ impl Readings {
                     let ends = point.tallies[place].segmentation().unwrap_or_default().to_vec();
                     found.push(Reading { ends, tree: None, log_probability: None, analysed: true });
                 }
-                if let Some(votes) = &votes {
-                    let ends = votes[place].clone();
+                if let Some(vote) = voted {
+                    let ends = vote.winners[place].clone();
                     found.push(Reading { ends, tree: None, log_probability: None, analysed: true });
                 }
-                if let Some((posterior, least)) = threshold {
+                if let Some((posterior, least)) = by_threshold {
                     let n_symbols = block.corpus.sentences[at].len() as u32;
                     let ends = posterior.ends(place, n_symbols, least);
                     found.push(Reading { ends, tree: None, log_probability: None, analysed: true });
@@ -310,15 +260,16 @@ impl Readings {
                         written.held_out(corpus, at, decoded, decoders)?;
                     }
                     let ends = &found[written.recommended].ends;
-                    let probabilities = match (&learned, &by_contexts, posterior) {
+                    let probabilities = match (&learned, &by_contexts, by_threshold, voted) {
                         (Some(learned), ..) => Some(learned.probabilities(place)),
-                        (None, Some(by_contexts), _) => Some(by_contexts.reading(place).posterior()),
-                        (None, None, Some(posterior)) => Some(posterior.probabilities(place, ends)),
-                        (None, None, None) if is_exact => {
+                        (None, Some(by_contexts), ..) => Some(by_contexts.reading(place).posterior()),
+                        (None, None, Some((posterior, _)), _) => Some(posterior.probabilities(place, ends)),
+                        (None, None, None, Some(vote)) => Some(vote.means[place].probabilities(ends)),
+                        (None, None, None, None) if is_exact => {
                             let n_symbols = ends.last().copied().unwrap_or_default();
                             Some(Segments::new(n_symbols, decoded.spans.clone()).probabilities(ends))
                         }
-                        (None, None, None) => None,
+                        (None, None, None, None) => None,
                     };
                     if let Some(probabilities) = &probabilities {
                         let by_chain = ballots.segmentations.get(place).map_or(&[][..], Vec::as_slice);
@@ -376,22 +327,39 @@ impl Readings {
         } else {
             lengths.notice(names[0], grammar.symbols.len() - grammar.n_nonterminals as usize, gold_lengths)
         };
+        let segmenter = if kept {
+            segmenter(job, text, vote, by_contexts, learned.map(|learned| learned.crf))
+        } else {
+            Segmenter::default()
+        };
         let certainty = boundaries.as_ref().map(|_| certainty);
         let errors = (kept && is_scored).then(|| errors.finish());
         let samples = samples.chosen();
-        Ok(Readings {
-            decodings,
-            lexicon,
-            boundaries,
-            certainty,
-            errors,
-            corrections,
-            voters,
-            samples,
-            scores,
-            notice,
-        })
+        Ok(Readings { decodings, lexicon, boundaries, certainty, errors, segmenter, samples, scores, notice })
     }
+}
+
+/// What decides on the segments of new text: what votes, unless one model alone is kept, contexts that decide alone, and a field.
+fn segmenter(
+    job: &Job,
+    text: &Text,
+    vote: Option<Vote>,
+    by_contexts: Option<ByContexts>,
+    crf: Option<Crf>,
+) -> Segmenter {
+    let mut segmenter = Segmenter { crf, ..Segmenter::default() };
+    if let Some(Vote { learned, price, contexts, .. }) = vote.filter(|_| job.output.models == KeptModels::All)
+    {
+        segmenter = Segmenter { baselines: learned, price, contexts, ..segmenter };
+    }
+    if let Some(ByContexts { contexts, .. }) = by_contexts {
+        segmenter = Segmenter { contexts: Some(contexts), threshold: job.output.threshold, ..segmenter };
+    }
+    let Segmenter { baselines, contexts, crf, .. } = &segmenter;
+    if !baselines.is_empty() || contexts.is_some() || crf.is_some() {
+        segmenter.symbols = text.symbols.clone();
+    }
+    segmenter
 }
 
 /// A block, and what was found in it.

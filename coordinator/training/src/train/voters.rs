@@ -1,10 +1,9 @@
-//! What a model file keeps beside the first model, to vote on new text: the models of all chains that vote on the text of the job, bounded in number and bytes, and what its
-//! baselines have learned; nothing if the job keeps one model.
+//! The models that a file keeps beside the first one, to vote on new text: those of all chains that vote on the text of the job, bounded in number and bytes; none if the
+//! job keeps one model.
 //!
 //! In: the finished points of a job, and the one that is kept. Out: which chains of which points.
 
 use grammaton::models::{Model, Trained};
-use grammaton::saved;
 
 use super::rounds::FinishedPoint;
 use crate::job::{Job, KeptModels};
@@ -40,22 +39,9 @@ impl Voters {
         Voters { places, n_voting: all.len() + 1 }
     }
 
-    /// The numbers of those that are chains of a point.
-    pub fn of_point(&self, point: usize) -> Vec<usize> {
-        self.places.iter().filter(|(at, _)| *at == point).map(|(_, chain)| *chain).collect()
-    }
-
     /// The models.
     pub fn models(&self, points: &[FinishedPoint]) -> Vec<Model> {
         self.places.iter().filter_map(|&(at, chain)| points[at].models().nth(chain).cloned()).collect()
-    }
-
-    /// What votes beside models, of what voted on the text of the job.
-    pub fn beside_models(job: &Job, of_text: saved::Voters) -> saved::Voters {
-        match job.output.models {
-            KeptModels::One => saved::Voters::default(),
-            KeptModels::All => of_text,
-        }
     }
 
     /// A notice if fewer models are kept than vote on the text of the job.

@@ -121,7 +121,8 @@ impl Contexts {
         self.logits(symbols).into_iter().map(probability).collect()
     }
 
-    fn read(&self, symbols: &[u32], threshold: f64) -> Reading {
+    /// Reads a sentence: there is a boundary where its probability is at least the threshold, which is between 0 and 1.
+    pub fn read(&self, symbols: &[u32], threshold: f64) -> Reading {
         let probabilities = self.probabilities(symbols);
         let likely = (1..).zip(&probabilities).filter(|(_, probability)| **probability >= threshold);
         let ends: Vec<u32> = likely.map(|(at, _)| at).chain([symbols.len() as u32]).collect();
@@ -163,7 +164,9 @@ impl Contexts {
         windows(&padded).map(|of| self.any + of.map(weight).into_iter().sum::<f64>()).collect()
     }
 
-    fn n_best(&self, symbols: &[u32], threshold: f64, n: usize) -> Vec<(f64, Vec<u32>)> {
+    /// The `n` best segmentations of a sentence, each with its probability, in order; all if there are fewer. The first one is that of [`Contexts::read`]; the
+    /// odds of a boundary beside those of the threshold are worth the same at each position.
+    pub fn n_best(&self, symbols: &[u32], threshold: f64, n: usize) -> Vec<(f64, Vec<u32>)> {
         let logits = self.logits(symbols);
         let end = [[f64::NEG_INFINITY, 0.0]; 2];
         let scores = |least: f64| -> Scores {
@@ -178,28 +181,6 @@ impl Contexts {
         let others = ranked.into_iter().map(|(_, ends)| ends).filter(|ends| *ends != chosen);
         let ranked = std::iter::once(chosen.clone()).chain(others).take(n);
         ranked.map(|ends| (libm::exp(score(&own, &ends) - log_z).min(1.0), ends)).collect()
-    }
-}
-
-/// Contexts, and the probability from which on there is a boundary.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct InContexts {
-    /// The contexts.
-    pub contexts: Contexts,
-    /// The threshold, between 0 and 1.
-    pub threshold: f64,
-}
-
-impl InContexts {
-    /// Reads a sentence: there is a boundary where its probability is at least the threshold.
-    pub fn read(&self, symbols: &[u32]) -> Reading {
-        self.contexts.read(symbols, self.threshold)
-    }
-
-    /// The `n` best segmentations of a sentence, each with its probability, in order; all if there are fewer. The first one is that of [`InContexts::read`]; the
-    /// odds of a boundary beside those of the threshold are worth the same at each position.
-    pub fn n_best(&self, symbols: &[u32], n: usize) -> Vec<(f64, Vec<u32>)> {
-        self.contexts.n_best(symbols, self.threshold, n)
     }
 }
 
