@@ -280,3 +280,24 @@ fn a_file_of_any_form_is_learned_from_as_by_training() {
     train(&at(&dir, "again"), &file);
     assert_eq!(page.get("segmented.txt"), read("again/segmentation.crf.txt"));
 }
+
+/// Law: whatever the segmentation without annotations is by, learning again is what training gives.
+#[test]
+fn a_result_without_annotations_is_learned_from_as_by_training() {
+    let (dir, morphemes) = results();
+    let [text, file] = ["words.txt", "annotated.txt"].map(|name| at(&dir, name));
+    fs::write(&file, morphemes[8..14].join("\n")).unwrap();
+    let mut found = Vec::new();
+    for by in ["output.threshold=0", "output.contexts=false", "output.contexts=true"] {
+        let [plain, trained] = ["plain", "trained"].map(|name| at(&dir, &format!("{name}-{by}")));
+        let train = |more: &[&str]| {
+            grammaton(&[&["morphemes", &text, "--set", by], more, &RUN].concat()).success();
+        };
+        train(&["--out", &plain]);
+        train(&["--out", &trained, "--annotated", &file]);
+        let learned = Page::open(&plain, &file).get("segmented.txt");
+        assert_eq!(learned, fs::read_to_string(format!("{trained}/segmentation.crf.txt")).unwrap(), "{by}");
+        found.push(fs::read_to_string(format!("{plain}/boundaries.tsv")).unwrap());
+    }
+    assert!(found[0] != found[1] && found[1] != found[2]);
+}

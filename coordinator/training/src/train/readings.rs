@@ -152,12 +152,17 @@ impl Readings {
         let learned = match (annotated, &vote) {
             (Some(annotated), Some(vote)) => {
                 let of_sentence = |place: usize| {
-                    let (shares, ends) = match &by_contexts {
-                        Some(by_contexts) => {
+                    let (shares, ends) = match (&by_contexts, by_threshold) {
+                        (Some(by_contexts), _) => {
                             let reading = by_contexts.reading(place).clone();
                             (reading.probabilities, reading.ends)
                         }
-                        None => (vote.means[place].boundaries(), vote.winners[place].clone()),
+                        (None, Some((posterior, least))) => {
+                            let n_symbols = vote.winners[place].last().copied().unwrap_or_default();
+                            let ends = posterior.ends(place, n_symbols, least);
+                            (posterior.probabilities(place, &ends).boundaries, ends)
+                        }
+                        (None, None) => (vote.means[place].boundaries(), vote.winners[place].clone()),
                     };
                     // As they are printed, so that a field can be learned from the table as well.
                     (shares.into_iter().map(BoundaryRow::rounded).collect(), ends)
