@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use grammaton::data::corpus::{Corpus, Options, Unit, line_of_tree};
 use grammaton::data::generate;
+use grammaton::data::vowels::Sentences;
 use grammaton::grammar::syntax;
 
 fn example(name: &str) -> String {
@@ -14,11 +15,15 @@ fn example(name: &str) -> String {
 
 /// 2,500 lines drawn from a grammar with seed 1.
 fn drawn(grammar: &str, segments: &[&str]) -> Vec<String> {
+    drawn_with(grammar, segments, 1)
+}
+
+fn drawn_with(grammar: &str, segments: &[&str], seed: u64) -> Vec<String> {
     let (grammar, notices) = syntax::parse(&example(grammar), grammar).unwrap();
     assert!(notices.is_empty(), "{}", notices[0]);
     let terminals = &grammar.symbols[grammar.n_nonterminals as usize..];
     let unit = Unit::fitting(terminals.iter().map(String::as_str));
-    let trees = generate::sample(&grammar, 2500, 1, &generate::Options::default()).unwrap();
+    let trees = generate::sample(&grammar, 2500, seed, &generate::Options::default()).unwrap();
     let line = |tree| line_of_tree(tree, |label| segments.contains(&label), unit) + "\n";
     trees.iter().map(line).collect()
 }
@@ -50,15 +55,34 @@ fn the_corpus_has_sentences_of_two_to_seven_words() {
     assert!(corpus.segmentation().iter().all(|ends| (2..=7).contains(&ends.len())));
 }
 
+const LANGUAGES: [(&str, &[&str]); 5] = [
+    ("isolating", &["Word", "Particle"]),
+    ("agglutinating", &["Word"]),
+    ("poor-syllables", &["Word", "Particle"]),
+    ("rich-syllables", &["Word", "Article"]),
+    ("stressed", &["Word", "Particle"]),
+];
+
+#[test]
+fn vowels_of_the_languages_are_found_by_letters() {
+    for (name, segments) in LANGUAGES {
+        for seed in 1..6 {
+            let text = drawn_with(&format!("languages/{name}.gr"), segments, seed).concat();
+            let (corpus, _) = Corpus::read(text.as_bytes(), name, &Options::default()).unwrap();
+            let mut sentences = Sentences::default();
+            sentences.add(&corpus.sentences);
+            let found = sentences.vowels(&corpus.symbols).into_iter().zip(&corpus.symbols);
+            let found: BTreeSet<&str> = found.filter(|(is, _)| *is).map(|(_, symbol)| &**symbol).collect();
+            let all: BTreeSet<&str> = corpus.symbols.iter().map(String::as_str).collect();
+            let vowels: BTreeSet<&str> = ["a", "e", "i", "o", "u", "y", "A", "E", "O"].into();
+            assert_eq!(found, &all & &vowels, "{name}, seed {seed}");
+        }
+    }
+}
+
 #[test]
 fn languages_are_of_their_kinds() {
-    for (name, segments) in [
-        ("isolating", &["Word", "Particle"][..]),
-        ("agglutinating", &["Word"]),
-        ("poor-syllables", &["Word", "Particle"]),
-        ("rich-syllables", &["Word", "Article"]),
-        ("stressed", &["Word", "Particle"]),
-    ] {
+    for (name, segments) in LANGUAGES {
         let lines = drawn(&format!("languages/{name}.gr"), segments);
         let words: Vec<&str> = lines.iter().flat_map(|line| line.split_whitespace()).collect();
         let is_vowel = |letter: char| "aeiouyAEO".contains(letter);
