@@ -19,7 +19,7 @@ class Keys(TypedDict, total=False):
     """Number of chains of each voter; 0: as many as `inference.restarts`, and half as many with `grammar = "auto"`."""
 
     baselines: list[Literal["tp", "mi", "dibs", "puddle"]] | tuple[Literal["tp", "mi", "dibs", "puddle"], ...] | None
-    """Segmentations without training that vote too (`mbr-vote`): `puddle`, `dibs`, `tp`, `mi` of `grammaton eval baselines`. Each has the weight of all models, times the square of its agreement with what they vote for (F1 of segments)."""
+    """Segmentations without training that vote too (`mbr-vote`): `puddle`, `dibs`, `tp`, `mi` of `grammaton eval baselines`. Each has the weight of all models, times the square of its agreement with what they vote for (F1 of segments), and with less where they are sure."""
 
     vowels: str | None
     """Vowels, with spaces between them, for a grammar with syllables; if empty, they are found by letters and their neighbours (Sukhotin 1962)."""

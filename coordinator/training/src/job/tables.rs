@@ -73,7 +73,7 @@ table! {
     voter_chains: usize = 0, Rules::read_by(TABLES).from_to(0.0, 1000.0).with(VOTERS);
 
     /// Segmentations without training that vote too (`mbr-vote`): `puddle`, `dibs`, `tp`, `mi` of `grammaton eval baselines`. Each has the weight of all
-    /// models, times the square of its agreement with what they vote for (F1 of segments).
+    /// models, times the square of its agreement with what they vote for (F1 of segments), and with less where they are sure.
     baselines: Vec<Baseline> = Vec::new(), Rules::read_by(TABLES);
 
     /// Vowels, with spaces between them, for a grammar with syllables; if empty, they are found by letters and their neighbours (Sukhotin 1962).
