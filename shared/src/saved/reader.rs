@@ -85,7 +85,6 @@ pub struct Reading {
     /// The best analyses in order, this one first, if they are asked for: of [`Decoder::Viterbi`] as [`most_probable`](crate::models::decode::n_best::most_probable) finds
     /// them, of [`Decoder::Mbr`] and of a vote as [`Segments::n_best`] orders them, with their probability in the mean over the models that have an analysis, and of
     /// contexts and a field those of [`Contexts::n_best`](crate::models::crf::contexts::Contexts::n_best) and [`Crf::n_best`](crate::models::crf::Crf::n_best).
-    /// A vote in which no model has an analysis has none.
     pub n_best: Vec<Ranked>,
     /// What the models, or contexts, found before annotated sentences corrected it: shares of the boundaries, ends of the segments.
     pub found: Option<(Vec<f64>, Vec<u32>)>,
@@ -155,9 +154,11 @@ impl ModelReader {
         Some(ModelReader { models, criterion, asked, segmenter })
     }
 
-    /// Whether it reads sentences of which no model has an analysis.
+    /// Whether it reads sentences of which no model has an analysis. The n best of a vote have probabilities by models, so there are none of these.
     pub fn reads_all(&self) -> bool {
-        self.segmenter.contexts.is_some() || !self.segmenter.baselines.is_empty()
+        let is_ranked_by_models = self.asked.n_best.is_some() && self.criterion == Criterion::Vote;
+        let Segmenter { contexts, baselines, .. } = &self.segmenter;
+        !is_ranked_by_models && (contexts.is_some() || !baselines.is_empty())
     }
 
     /// Reads neighbouring sentences of a corpus, on the threads of the caller's pool.
@@ -273,12 +274,8 @@ impl ModelReader {
                 }
                 for (at, reading) in readings.iter_mut().enumerate() {
                     let n_models = items.iter().filter(|items| items[at].is_some()).count();
-                    for reading in reading.iter_mut() {
-                        match n_models {
-                            0 => reading.n_best.clear(),
-                            _ => reading.n_best.iter_mut().for_each(|it| it.probability /= n_models as f64),
-                        }
-                    }
+                    let ranked = reading.iter_mut().flat_map(|reading| &mut reading.n_best);
+                    ranked.for_each(|ranked| ranked.probability /= n_models as f64);
                 }
             }
             Criterion::First(Decoder::MbrTree | Decoder::MbrArcs) | Criterion::Contexts | Criterion::Crf => {}

@@ -243,6 +243,15 @@ fn what_votes_beside_models_reads_new_symbols() {
             assert!(shares.len() == 2 && shares.iter().all(|share| (0.0..=1.0).contains(share)));
         }
         assert!(read(&saved, Criterion::First(Decoder::Mbr), text, false)[1].is_err());
+        // The n best of a vote have probabilities by models.
+        let asked = Asked { n_best: Some((2, Distinct::Segmentations)), ..Asked::default() };
+        let reader = ModelReader::new(&saved, criterion, asked).unwrap();
+        let ranked = reader.read(&Corpus::of_tokens(text).unwrap(), 0..3).unwrap();
+        assert_eq!(
+            (reader.reads_all(), ranked[1].is_ok()),
+            (criterion != Criterion::Vote, criterion != Criterion::Vote)
+        );
+        assert!(ranked.iter().flatten().all(|reading| !reading.n_best.is_empty()));
     }
 }
 
