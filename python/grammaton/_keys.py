@@ -310,7 +310,7 @@ class Keys(TypedDict, total=False):
     """Share of the samples that must have a boundary for it to be in a further segmentation, `boundary-vote`, which is the recommended one; the lower, the more boundaries. 0: without it, the models vote on segments (`mbr-vote`)."""
 
     contexts: bool | None
-    """Boundaries by the symbols around them, as these are learned from what samples and models find in all sentences; of new text as well. They vote, with as much weight as models and baselines together; with a `threshold` they have a segmentation of their own, `contexts`, which is the recommended one: boundaries whose probability is at least that."""
+    """Boundaries by the symbols around them, as these are learned from what samples and models find in all sentences; of new text as well. They vote, with as much weight as models and baselines together; with a `threshold` they have a segmentation of their own, `contexts`, which is the recommended one: boundaries whose probability is at least that. Where all that vote are unsure, as in languages with many affixes, they have one as well, from .5 on, learned with how sentences begin and end."""
 
     score_every: int | None
     """Number of rounds between evaluations on gold or held-out sentences; 0: only at the end."""

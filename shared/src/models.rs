@@ -41,6 +41,7 @@ pub mod baselines;
 pub mod crf;
 pub mod decode;
 pub mod dmv;
+pub mod edges;
 pub mod latent;
 pub mod logistic_normal;
 pub mod pcfg;

@@ -30,6 +30,8 @@ pub struct Inspection<'a> {
     pub models: usize,
     /// Segmentations without a model that vote with them.
     pub baselines: Vec<Baseline>,
+    /// The probability from which on the symbols around a position alone decide for a boundary in new text; 0 if they vote with the models, `None` if they were not learned.
+    pub contexts: Option<f64>,
     /// Digest of the parameters.
     pub parameters_sha256: String,
     /// Adapted nonterminals.
@@ -72,6 +74,7 @@ pub fn inspect(saved: &SavedModel, top: usize) -> Inspection<'_> {
                 unit: saved.unit,
                 models: 1,
                 baselines: Vec::new(),
+                contexts: None,
                 parameters_sha256,
                 sticks: Vec::new(),
                 subtypes: Some(latent.n_subtypes),
@@ -98,6 +101,7 @@ pub fn inspect(saved: &SavedModel, top: usize) -> Inspection<'_> {
         unit: saved.unit,
         models: 1 + saved.voters.len(),
         baselines: saved.segmenter.baselines.iter().map(|(learned, _)| learned.baseline()).collect(),
+        contexts: saved.segmenter.contexts.as_ref().map(|_| saved.segmenter.threshold),
         parameters_sha256,
         sticks: sticks.collect(),
         subtypes: None,

@@ -17,12 +17,16 @@
 
 use super::baselines::{Baseline, Learned};
 use super::crf::contexts::Contexts;
+use super::edges::Edges;
 use super::segments::Segments;
 use crate::data::eval::segmentation::score;
 
 /// The most weight of a baseline, times the share of its segments that models do not have, beside the share of their own segments that these expect to be wrong. With 2 a
 /// made-up language of which models expect .98 loses .010 in the place of .027, and whole texts of which they expect .90 to .92 nothing (docs/results/segment.md).
 const MOST: f64 = 2.0;
+/// Contexts that know the edges of sentences decide alone if less is the mean of the F1 that all who vote expect and the share of the places where a sentence may begin and end that have a boundary. It is
+/// at most .744 in sixteen languages, most of them with many affixes, and at least .763 in texts of five languages with short words (docs/results/segment.md, "Edges of sentences").
+const SURE: f64 = 0.755;
 
 /// What models and baselines vote for.
 #[derive(Clone, PartialEq, Debug)]
@@ -35,6 +39,8 @@ pub struct Vote {
     pub learned: Vec<(Learned, f64)>,
     /// What was learned of the symbols around boundaries, if it votes.
     pub contexts: Option<Contexts>,
+    /// What was learned with the edges of sentences, where those that vote are unsure: it decides in the place of the vote, and `contexts` has none.
+    pub in_place: Option<Contexts>,
     /// Of each sentence, the mean over all that vote of the probabilities of its segments.
     pub means: Vec<Segments>,
 }
@@ -46,6 +52,9 @@ pub struct Vote {
 /// one; a baseline has the square of its agreement with what they vote for (F1 of segments), so that one that segments otherwise hardly counts; and where models are sure,
 /// at most twice the share of wrong segments that they expect of themselves, divided by its own (`MOST`). If `with_contexts`, the symbols
 /// around boundaries, learned from what models and baselines find, count as much as these together.
+///
+/// Where words have many affixes, models cut these off at places where no sentence begins or ends. So if all together are unsure (`SURE`), contexts are learned from what models and baselines find
+/// [with the edges of sentences](super::edges), to decide alone, and the vote is without contexts.
 pub fn vote_with(
     baselines: &[Baseline],
     with_contexts: bool,
@@ -66,12 +75,13 @@ pub fn vote_with(
         learned.push((of_text, of_baseline));
         weight += of_baseline;
     }
-    let contexts = with_contexts.then(|| {
-        let boundaries: Vec<Vec<f64>> =
-            all.iter().map(|segments| segments.clone().over(weight).boundaries()).collect();
-        let found = sentences.iter().zip(&boundaries);
+    let learn = |boundaries: &[Vec<f64>]| {
+        let found = sentences.iter().zip(boundaries);
         Contexts::learn(found.map(|(sentence, boundaries)| (&sentence[..], &boundaries[..])))
-    });
+    };
+    let boundaries: Option<Vec<Vec<f64>>> = with_contexts
+        .then(|| all.iter().map(|segments| segments.clone().over(weight).boundaries()).collect());
+    let contexts = boundaries.as_deref().map(learn);
     if let Some(contexts) = &contexts {
         let of_sentence = all.iter_mut().zip(sentences);
         of_sentence.for_each(|(all, sentence)| all.add(&contexts.segments(sentence), weight));
@@ -81,7 +91,14 @@ pub fn vote_with(
         all = all.into_iter().map(|segments| segments.over(weight)).collect();
         (winners, price) = vote(&all);
     }
-    Vote { winners, price, learned, contexts, means: all }
+    if let Some(boundaries) = boundaries {
+        let edges = Edges::of(sentences);
+        if (2.0 * price + edges.share_of_open(&boundaries)) / 2.0 < SURE {
+            let in_place = learn(&edges.correct(&boundaries));
+            return Vote { in_place: Some(in_place), ..vote_with(baselines, false, sentences, of_models) };
+        }
+    }
+    Vote { winners, price, learned, contexts, in_place: None, means: all }
 }
 
 /// The segmentation with the highest expected F1 of its segments, as the ends of the segments of each sentence, and the price of a segment: half of that F1.
@@ -232,12 +249,17 @@ mod tests {
 
     #[test]
     fn contexts_decide_where_models_do_not() {
-        // Models cut before 3, of which one sentence has nothing but that two of five do.
-        let n_cut = |at: usize| if at == 0 { 2 } else { 5 };
-        let sentences: Vec<Vec<u32>> = (0..9).map(|at| vec![at, 8 - at, 3]).collect();
-        let by_model =
-            |at: usize| (0..5).map(move |model| if model < n_cut(at) { vec![2, 3] } else { vec![3] });
-        let of_models = || (0..9).map(|at| mean(&by_model(at).collect::<Vec<_>>(), &[1.0; 5])).collect();
+        // Models cut before 20, of which one sentence has nothing but that two of five do. Sentences begin with 20 and end before it.
+        let whole = (0..90).flat_map(|at| [vec![at % 9, 10 + at % 9], vec![20]]);
+        let sentences: Vec<Vec<u32>> = (0..9).map(|at| vec![at, 10 + at, 20]).chain(whole).collect();
+        let of_models = || -> Vec<Segments> {
+            let of_sentence = |(at, sentence): (usize, &Vec<u32>)| {
+                let (n, n_cut) = (sentence.len() as u32, if at == 0 { 2 } else { 5 });
+                let by_model = (0..5).map(|model| if model < n_cut && n == 3 { vec![2, 3] } else { vec![n] });
+                mean(&by_model.collect::<Vec<_>>(), &[1.0; 5])
+            };
+            sentences.iter().enumerate().map(|(at, sentence)| of_sentence((at, sentence))).collect()
+        };
         let without = vote_with(&[], false, &sentences, of_models());
         let with = vote_with(&[], true, &sentences, of_models());
         assert_eq!((&without.winners[0], &with.winners[0]), (&vec![3], &vec![2, 3]));
@@ -248,5 +270,30 @@ mod tests {
             all.add(&contexts.segments(sentence), 1.0);
             assert_eq!(&all.over(2.0).best_at(with.price), winner);
         }
+    }
+
+    /// Law: where all are unsure, contexts decide in the place of the vote, which is the one without contexts; they do not cut off what begins no sentence.
+    #[test]
+    fn edges_decide_where_all_are_unsure() {
+        // Half of the models cut before 9, a suffix, and between words.
+        let words = |at: u32| [vec![1, 2], vec![3, 4], vec![5, 6]][at as usize % 3].clone();
+        let sentence = |at: u32| [words(at), vec![9], words(at / 3)].concat();
+        let sentences: Vec<Vec<u32>> =
+            (0..9).flat_map(|at| [sentence(at), [words(at), vec![9]].concat(), words(at)]).collect();
+        let of_models: Vec<Segments> = sentences
+            .iter()
+            .map(|sentence| match sentence.len() {
+                5 => mean(&[vec![2, 3, 5], vec![5]], &[0.55, 0.45]),
+                3 => mean(&[vec![2, 3], vec![3]], &[0.55, 0.45]),
+                _ => Segments::certain(&[2]),
+            })
+            .collect();
+        let with = vote_with(&[], true, &sentences, of_models.clone());
+        let without = vote_with(&[], false, &sentences, of_models);
+        assert_eq!(with.winners[0], [2, 3, 5]);
+        let edges = with.in_place.clone().unwrap();
+        assert_eq!(edges.read(&sentences[0], 0.5).ends, [3, 5]);
+        assert_eq!(edges.read(&sentences[1], 0.5).ends, [3]);
+        assert_eq!(Vote { in_place: None, ..with }, without);
     }
 }

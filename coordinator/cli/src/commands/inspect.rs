@@ -90,9 +90,16 @@ fn print(inspection: &Inspection<'_>, out: &mut Stdout) -> Result<()> {
             inspection.models
         ))?;
     }
-    if !inspection.baselines.is_empty() {
-        let names: Vec<&str> = inspection.baselines.iter().map(|baseline| baseline.about()).collect();
-        out.line(&format!("with them vote: {}", names.join(", ")))?;
+    let baselines = inspection.baselines.iter().map(|baseline| baseline.about());
+    let contexts = inspection.contexts.filter(|&least| least == 0.0).map(|_| "the symbols around boundaries");
+    let others: Vec<&str> = baselines.chain(contexts).collect();
+    if !others.is_empty() {
+        out.line(&format!("with them vote: {}", others.join(", ")))?;
+    }
+    if let Some(least) = inspection.contexts.filter(|&least| least > 0.0) {
+        out.line(&format!(
+            "new text is read by the symbols around boundaries, from a probability of {least} on"
+        ))?;
     }
     out.line(&format!("parameters_sha256: {}", inspection.parameters_sha256))?;
     for stick in &inspection.sticks {

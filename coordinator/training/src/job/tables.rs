@@ -363,7 +363,7 @@ table! {
 
     /// Boundaries by the symbols around them, as these are learned from what samples and models find in all sentences; of new text as well. They vote, with as much
     /// weight as models and baselines together; with a `threshold` they have a segmentation of their own, `contexts`, which is the recommended one: boundaries whose
-    /// probability is at least that.
+    /// probability is at least that. Where all that vote are unsure, as in languages with many affixes, they have one as well, from .5 on, learned with how sentences begin and end.
     contexts: bool = false, Rules::read_by(TABLES);
 
     /// Number of rounds between evaluations on gold or held-out sentences; 0: only at the end.

@@ -40,6 +40,9 @@ use crate::metrics::{
 use crate::outcome::{Decoding, Lines, Sample, Samples, percents};
 use crate::row::{Gaps, Row, Status};
 
+/// The probability of a boundary by contexts that decide in the place of a vote.
+const HALF: f64 = 0.5;
+
 /// Segmentations of every sentence of the corpus by several models, which vote.
 #[derive(Default)]
 pub struct Ballots {
@@ -134,7 +137,7 @@ impl Readings {
         let trees: Option<Vec<&str>> = point.tallies.iter().map(Tally::tree).collect();
         let of_samples = trees.filter(|trees| !trees.is_empty());
         let annotated = input.annotated.as_ref().filter(|_| !input.segments.is_empty());
-        let vote = if of_samples.is_some() || annotated.is_some() {
+        let mut vote = if of_samples.is_some() || annotated.is_some() {
             for other in &point.chains {
                 ballots.add(input, plan, fleet, other)?;
             }
@@ -146,9 +149,12 @@ impl Readings {
         };
         let threshold = Some(job.output.threshold).filter(|&least| least > 0.0 && of_samples.is_some());
         let by_threshold = threshold.map(|least| (&ballots.posterior, least));
-        let by_contexts = by_threshold.filter(|_| job.output.contexts);
-        let by_contexts =
-            by_contexts.map(|(posterior, least)| ByContexts::of(text, posterior, least)).transpose()?;
+        let in_place = vote.as_mut().and_then(|vote| vote.in_place.take());
+        let by_contexts = match (in_place, by_threshold.filter(|_| job.output.contexts)) {
+            (Some(contexts), _) => Some(ByContexts::read(text, contexts, HALF)?),
+            (None, Some((posterior, least))) => Some(ByContexts::learn(text, posterior, least)?),
+            (None, None) => None,
+        };
         let learned = match (annotated, &vote) {
             (Some(annotated), Some(vote)) => {
                 let of_sentence = |place: usize| {
@@ -357,8 +363,8 @@ fn segmenter(
     {
         segmenter = Segmenter { baselines: learned, price, contexts, ..segmenter };
     }
-    if let Some(ByContexts { contexts, .. }) = by_contexts {
-        segmenter = Segmenter { contexts: Some(contexts), threshold: job.output.threshold, ..segmenter };
+    if let Some(ByContexts { contexts, threshold, .. }) = by_contexts {
+        segmenter = Segmenter { contexts: Some(contexts), threshold, ..segmenter };
     }
     let Segmenter { baselines, contexts, crf, .. } = &segmenter;
     if !baselines.is_empty() || contexts.is_some() || crf.is_some() {
