@@ -513,8 +513,8 @@ impl Summary {
         if kept == run { ended } else { format!("{ended}; round {kept} is kept") }
     }
 
-    /// The text of `choice`.
-    pub fn describe_choice(&self) -> String {
+    /// The text of `choice`. `recommended`: the decoder whose segmentation is printed.
+    pub fn describe_choice(&self, recommended: Option<&str>) -> String {
         let grammars = self.points.iter().map(|point| point.settings.get("grammar"));
         let has_voters = grammars.clone().any(|grammar| grammar != self.points[0].settings.get("grammar"));
         let of_run = self.points.iter().find(|point| point.result.run == self.result.run);
@@ -525,8 +525,10 @@ impl Summary {
                 1 => String::new(),
                 n => format!(", the one of {n} chains with the highest objective"),
             };
+            let other = recommended.filter(|&name| name != MBR_VOTE);
+            let printed = other.map(|name| format!("; {name} is recommended")).unwrap_or_default();
             return format!(
-                "the model written is of {name}, run {}{best}; the models of all chains of all grammars vote ({MBR_VOTE})",
+                "the model written is of {name}, run {}{best}; the models of all chains of all grammars vote ({MBR_VOTE}){printed}",
                 self.result.run
             );
         }
@@ -688,7 +690,7 @@ mod tests {
         let mut summary =
             of(RunResult { rounds: 40, rounds_run: 40, run: 1, bounds: vec![None], ..RunResult::default() });
         assert_eq!(summary.ended(), "stopped after 40 rounds, as inference.max_rounds says");
-        assert_eq!(summary.describe_choice(), "");
+        assert_eq!(summary.describe_choice(None), "");
         summary.result.ending = Ending::Converged;
         assert_eq!(summary.ended(), "converged after 40 rounds");
         (summary.result.rounds, summary.result.held_out) = (30, Some(HeldOut::default()));
@@ -697,11 +699,11 @@ mod tests {
             summary.ended(),
             "stopped after 40 rounds, as inference.patience says of held-out sentences; round 30 is kept"
         );
-        assert_eq!(summary.describe_choice(), "round 30 of 40 was chosen by held-out log-likelihood");
+        assert_eq!(summary.describe_choice(None), "round 30 of 40 was chosen by held-out log-likelihood");
         summary.result.attachment =
             [("viterbi".to_owned(), ByLength { up_to_10: NONE, up_to_20: NONE, all: NONE })].into();
         assert_eq!(
-            summary.describe_choice(),
+            summary.describe_choice(None),
             "round 30 of 40 was chosen by held-out log-likelihood; the scores are of the same held-out sentences, and so \
              optimistic: give others with corpus.test"
         );
@@ -712,12 +714,12 @@ mod tests {
         }];
         summary.result.test = Some(TestScores::default());
         assert_eq!(
-            summary.describe_choice(),
+            summary.describe_choice(None),
             "round 30 of 40 and setting alpha=0.1 were chosen by held-out log-likelihood; corpus.test had no part in it"
         );
         (summary.result.held_out, summary.result.bounds) = (None, vec![None, None]);
         assert_eq!(
-            summary.describe_choice(),
+            summary.describe_choice(None),
             "run 1 and setting alpha=0.1 were chosen by the objective; corpus.test had no part in it"
         );
     }
@@ -735,15 +737,20 @@ mod tests {
             ..of(RunResult { run: 2, bounds: vec![Some(-3.0), Some(-2.0)], ..RunResult::default() })
         };
         assert_eq!(
-            summary.describe_choice(),
+            summary.describe_choice(None),
             "the model written is of auto:colloc, run 2, the one of 2 chains with the highest objective; the models of all chains of all grammars vote \
              (mbr-vote)"
         );
         let result = RunResult { bounds: vec![Some(-3.0)], ..summary.result };
         let summary = Summary { result, ..summary };
         assert_eq!(
-            summary.describe_choice(),
+            summary.describe_choice(None),
             "the model written is of auto:colloc, run 2; the models of all chains of all grammars vote (mbr-vote)"
+        );
+        assert_eq!(summary.describe_choice(Some(MBR_VOTE)), summary.describe_choice(None));
+        assert_eq!(
+            summary.describe_choice(Some(CONTEXTS)),
+            "the model written is of auto:colloc, run 2; the models of all chains of all grammars vote (mbr-vote); contexts is recommended"
         );
     }
 

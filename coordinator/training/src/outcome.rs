@@ -19,7 +19,7 @@ use crate::baselines;
 use crate::errors::Errors;
 use crate::job::Job;
 use crate::lexicon;
-use crate::metrics::{PointSummary, RunResult, Summary, Timings};
+use crate::metrics::{PointSummary, RunResult, Summary, Timings, recommended};
 use crate::model;
 use crate::verdict;
 
@@ -266,7 +266,8 @@ impl Outcome {
             result: RunResult { parameters_sha256: model::parameters_sha256(&self.model), ..result },
         };
         let verdict = verdict::of(&summary, job.method_of(self.result.run));
-        Summary { choice: summary.describe_choice(), verdict: Some(verdict), ..summary }
+        let recommended = recommended(self.decodings.iter().map(|decoding| decoding.name));
+        Summary { choice: summary.describe_choice(recommended), verdict: Some(verdict), ..summary }
     }
 
     /// Sentences on scores below those of trivial analyses.
