@@ -258,7 +258,7 @@ mod tests {
                 let by_model = (0..5).map(|model| if model < n_cut && n == 3 { vec![2, 3] } else { vec![n] });
                 mean(&by_model.collect::<Vec<_>>(), &[1.0; 5])
             };
-            sentences.iter().enumerate().map(|(at, sentence)| of_sentence((at, sentence))).collect()
+            sentences.iter().enumerate().map(of_sentence).collect()
         };
         let without = vote_with(&[], false, &sentences, of_models());
         let with = vote_with(&[], true, &sentences, of_models());
