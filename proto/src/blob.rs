@@ -8,7 +8,9 @@ use grammaton::grammar::lexicon::Lexicon;
 use grammaton::models::decode::Decode;
 use grammaton::work::lease::{Attempt, BatchId, LeaseId, SessionId, TaskIndex};
 use grammaton::work::shard::Shard;
-use grammaton::work::task::{ContentHash, Fit, Language, Named, ShardState, Task, Work};
+use grammaton::work::task::{
+    ContentHash, Fit, Language, Named, ShardState, Task, TaskWeights, WeightsInUse, Work,
+};
 use prost::bytes::Bytes;
 use serde::de::DeserializeOwned;
 
@@ -30,6 +32,8 @@ pub enum Blob {
     ShardState(Named<ShardState>),
     /// The priors that sentences are fitted to.
     Fit(Named<Fit>),
+    /// The weights of all parameters.
+    Weights(Named<WeightsInUse>),
 }
 
 impl Blob {
@@ -43,6 +47,9 @@ impl Blob {
         match &task.work {
             Work::Decode(decode) => blobs.push(Blob::Decode(decode.clone())),
             Work::Fit(fit) => blobs.push(Blob::Fit(fit.clone())),
+            Work::Expect { weights: TaskWeights::Shared { all, .. }, .. } => {
+                blobs.push(Blob::Weights(all.clone()));
+            }
             _ => {}
         }
         blobs.extend(task.work.shard_state().cloned().map(Blob::ShardState));
@@ -58,7 +65,13 @@ impl Blob {
             Blob::Decode(named) => named.hash,
             Blob::ShardState(named) => named.hash,
             Blob::Fit(named) => named.hash,
+            Blob::Weights(named) => named.hash,
         }
+    }
+
+    /// Whether only the tasks of a batch need it.
+    pub fn is_of_batch(&self) -> bool {
+        matches!(self, Blob::Fit(_) | Blob::Weights(_))
     }
 
     /// Kind of the blob, for the head of its payload.
@@ -70,6 +83,7 @@ impl Blob {
             Blob::Decode(_) => v1::blob_head::Kind::Decode,
             Blob::ShardState(_) => v1::blob_head::Kind::ShardState,
             Blob::Fit(_) => v1::blob_head::Kind::Fit,
+            Blob::Weights(_) => v1::blob_head::Kind::Weights,
         }
     }
 
@@ -82,6 +96,7 @@ impl Blob {
             Blob::Decode(named) => encode(&*named.value),
             Blob::ShardState(named) => encode(&*named.value),
             Blob::Fit(named) => encode(&*named.value),
+            Blob::Weights(named) => encode(&*named.value),
         };
         bytes.into()
     }
@@ -98,9 +113,10 @@ impl Blob {
             Ok(v1::blob_head::Kind::Decode) => Blob::Decode(named("decode", payload)?),
             Ok(v1::blob_head::Kind::ShardState) => Blob::ShardState(named("shard_state", payload)?),
             Ok(v1::blob_head::Kind::Fit) => Blob::Fit(named("fit", payload)?),
+            Ok(v1::blob_head::Kind::Weights) => Blob::Weights(named("weights", payload)?),
             Ok(v1::blob_head::Kind::Unspecified) | Err(_) => {
                 let found = i64::from(kind);
-                return Err(Invalid::Range { field: "blob.kind", at: 0, found, start: 1, end: 7 });
+                return Err(Invalid::Range { field: "blob.kind", at: 0, found, start: 1, end: 8 });
             }
         })
     }

@@ -132,8 +132,8 @@ pub enum Invalid {
         /// The field.
         field: &'static str,
     },
-    /// Runs that do not fit the weights of a shard.
-    #[error("shard weights: {0}")]
+    /// Runs that do not fit the weights of a task.
+    #[error("weights: {0}")]
     Runs(#[from] RunsError),
     /// The tables of a grammar do not form a valid grammar.
     #[error("grammar: {0}")]
@@ -239,11 +239,7 @@ pub fn work(task: &Task) -> Result<(), Invalid> {
     group(task)?;
     match &task.work {
         Work::Candidates(_) | Work::Cover | Work::Index => items().map(drop),
-        Work::Expect { weights: given, .. } => {
-            items()?;
-            given.check()?;
-            weights("expect.weights", given.in_use())
-        }
+        Work::Expect { weights, .. } => expect::check(&items()?, weights),
         Work::Sample(sample) => sample::check(&items()?, sample),
         Work::Collapse(collapse) => collapse::check(&items()?, collapse),
         Work::Sweep(sweeps) => sweep::check(&items()?, sweeps),
@@ -291,9 +287,7 @@ fn largest_body(task: &Task) -> Result<u64, Invalid> {
         Work::Candidates(lengths) => candidates::largest_answer(&items()?, lengths),
         Work::Cover => cover::largest_answer(&items()?),
         Work::Index => index::largest_answer(&items()?),
-        Work::Expect { weights, losses } => {
-            expect::largest_answer(&items()?, weights.in_use().len(), *losses)
-        }
+        Work::Expect { weights, losses } => expect::largest_answer(&items()?, weights.n_in_use(), *losses),
         Work::Sample(sample) => sample::largest_answer(&items()?, sample),
         Work::Collapse(collapse) => collapse::largest_answer(&items()?, collapse),
         Work::Sweep(sweeps) => sweep::largest_answer(&items()?, sweeps),

@@ -55,6 +55,7 @@ pub fn task_from_wire<'b>(
         |hash| named!(ShardState, "work.shard_state", hash),
         |hash| named!(Decode, "work.decode", hash),
         |hash| named!(Fit, "work.fit", hash),
+        |hash| named!(Weights, "work.weights", hash),
     )?;
     Ok(Task { language, shard, further, work })
 }

@@ -44,7 +44,7 @@ pub const BUILD: &str = env!("GRAMMATON_BUILD");
 pub const COMMIT: &str = env!("GRAMMATON_BUILT_COMMIT");
 
 /// Version of the protocol, sent in every hello; peers of another version are refused.
-pub const VERSION: u32 = 12;
+pub const VERSION: u32 = 13;
 
 /// Largest message that either side accepts, in bytes: a piece and its envelope.
 pub const MAX_MESSAGE: usize = payload::PIECE + 64 * 1024;

@@ -32,7 +32,7 @@ use grammaton::num::Wide;
 use grammaton::work::engine::ComputeError;
 use grammaton::work::shard::Shard;
 use grammaton::work::task::{
-    Answer, Collapse, Collapsed, Expectation, Language, Named, ShardState, Task, Work,
+    Answer, Collapse, Collapsed, Expectation, Language, Named, ShardState, Task, TaskWeights, Work,
 };
 use parking_lot::Mutex;
 
@@ -314,7 +314,9 @@ pub fn echo(task: &Task) -> Result<Answer, ComputeError> {
 
 /// The duration of a task for [`echo`].
 pub fn duration_of(task: &Task) -> Duration {
-    let Work::Expect { weights, .. } = &task.work else { return Duration::ZERO };
+    let Work::Expect { weights: TaskWeights::Touched(weights), .. } = &task.work else {
+        return Duration::ZERO;
+    };
     weights.in_use().first().map_or(Duration::ZERO, |first| Duration::from_millis(first.exponent as u64))
 }
 
@@ -332,9 +334,10 @@ pub fn echo_at_once(task: &Task) -> Result<Answer, ComputeError> {
         let expectation = Expectation { counts, ..Expectation::default() };
         return Ok(Answer::Collapsed(Collapsed { expectation, shard_state }));
     }
-    let (Work::Expect { weights, .. }, Shard::Sentences(sentences)) = (&task.work, &*task.shard.value) else {
+    let Work::Expect { weights: TaskWeights::Touched(weights), .. } = &task.work else {
         return Err(ComputeError::NotSentences);
     };
+    let Shard::Sentences(sentences) = &*task.shard.value else { return Err(ComputeError::NotSentences) };
     let weights = weights.in_use();
     if weights.is_empty() {
         return Err(ComputeError::Weights { found: 0, expected: 1 });

@@ -1,4 +1,4 @@
-//! Cache of blobs between leases, by content hash: grammars, lexicons, shards, their states, decoding weights and priors.
+//! Cache of blobs between leases, by content hash: grammars, lexicons, shards, their states, weights, decoding weights and priors.
 //!
 //! In: blobs and leases as they arrive, and new states of shards from answers. Out: complete and consistent tasks. The
 //! coordinator decides what to release. The worker evicts nothing by itself, and reports the states that it keeps, so that
@@ -8,13 +8,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use grammaton::num::tree_sum::MAX_GROUP;
-use grammaton::work::task::{Answer, ContentHash, Named, Task, Work};
+use grammaton::work::task::{Answer, ContentHash, Named, Task, TaskWeights, Work};
 use proto::blob::{self, Blob};
 use proto::check::{self, Invalid};
 use proto::lease;
 use proto::v1;
 
-/// Maximum number of blobs of a lease: grammar, lexicon, shards, and decoding weights, priors or the shard's state.
+/// Maximum number of blobs of a lease: grammar, lexicon, shards, and weights, decoding weights, priors or the shard's state.
 const PER_LEASE: usize = 3 + MAX_GROUP;
 
 /// The new state of a shard, from an answer.
@@ -150,6 +150,9 @@ impl Blobs {
         match &task.work {
             Work::Decode(decode) => self.once([grammar, lexicon, decode.hash], || check::work(task)),
             Work::Fit(fit) => self.once([grammar, lexicon, fit.hash], || check::work(task)),
+            Work::Expect { weights: TaskWeights::Shared { all, .. }, .. } => {
+                self.once([grammar, lexicon, all.hash], || check::work(task))
+            }
             _ => check::work(task),
         }
     }

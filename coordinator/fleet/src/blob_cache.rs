@@ -3,9 +3,14 @@
 //! The coordinator alone decides which blobs are cached, within the bytes that the worker offered, so both sides always agree and no blob
 //! is sent twice. A shard state is also cached without being sent: the member that computed it reports that it keeps it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use grammaton::work::lease::BatchId;
 use grammaton::work::task::ContentHash;
+
+/// Number of batches whose own blobs a member keeps: what a round was computed with is of no use in the next one, but a worker may serve several
+/// jobs in turn.
+const BATCHES: usize = 4;
 
 /// Blobs that a member has.
 pub(super) struct BlobCache {
@@ -16,6 +21,8 @@ pub(super) struct BlobCache {
     order: BTreeSet<(EvictionKey, ContentHash)>,
     /// Number of uses so far.
     uses: u64,
+    /// The latest batches of leases, with the blobs that no other batch needs.
+    batches: VecDeque<(BatchId, Vec<ContentHash>)>,
     /// Number of assigned leases whose answers may still report a kept blob.
     assigned: u64,
 }
@@ -28,7 +35,7 @@ struct Held {
 /// Sort key of eviction.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct EvictionKey {
-    /// Whether no newer blob replaces it.
+    /// Whether no newer blob replaces it, and its batch is not long over.
     is_current: bool,
     last_use: u64,
 }
@@ -36,9 +43,15 @@ struct EvictionKey {
 impl BlobCache {
     /// The cache of a member that keeps up to `capacity` bytes and holds the blobs `held`.
     pub fn new(capacity: u64, held: impl IntoIterator<Item = (ContentHash, u64)>) -> BlobCache {
-        let (total, uses, assigned) = (0, 0, 0);
-        let mut blob_cache =
-            BlobCache { capacity, total, held: BTreeMap::new(), order: BTreeSet::new(), uses, assigned };
+        let mut blob_cache = BlobCache {
+            capacity,
+            total: 0,
+            held: BTreeMap::new(),
+            order: BTreeSet::new(),
+            uses: 0,
+            batches: VecDeque::new(),
+            assigned: 0,
+        };
         for (hash, size) in held {
             blob_cache.insert(hash, size);
         }
@@ -56,14 +69,27 @@ impl BlobCache {
         self.assigned += 1;
     }
 
+    /// Adds a blob that the member has from now on, and that only tasks of this batch need.
+    pub fn insert_for(&mut self, batch: BatchId, hash: ContentHash, size: u64) {
+        self.insert(hash, size);
+        match self.batches.iter_mut().find(|(known, _)| *known == batch) {
+            Some((_, blobs)) => blobs.push(hash),
+            None => self.batches.push_back((batch, vec![hash])),
+        }
+        if self.batches.len() > BATCHES
+            && let Some((_, over)) = self.batches.pop_front()
+        {
+            over.into_iter().for_each(|hash| self.replace(hash));
+        }
+    }
+
     /// Records that the member keeps a blob that it made, in place of the one that it was assigned. Returns whether that is allowed: once
     /// for each lease.
     pub fn keep(&mut self, before: Option<ContentHash>, hash: ContentHash, size: u64) -> bool {
         let Some(assigned) = self.assigned.checked_sub(1) else { return false };
         self.assigned = assigned;
-        if let Some((before, held)) = before.and_then(|before| Some((before, self.held.get(&before)?))) {
-            let key = EvictionKey { is_current: false, ..held.key };
-            self.stand(before, key);
+        if let Some(before) = before {
+            self.replace(before);
         }
         self.insert(hash, size);
         true
@@ -98,6 +124,14 @@ impl BlobCache {
         if let Some(Held { size, key }) = self.held.remove(&hash) {
             self.order.remove(&(key, hash));
             self.total = self.total.saturating_sub(size);
+        }
+    }
+
+    /// Records that a blob is of no more use.
+    fn replace(&mut self, hash: ContentHash) {
+        if let Some(held) = self.held.get(&hash) {
+            let key = EvictionKey { is_current: false, ..held.key };
+            self.stand(hash, key);
         }
     }
 
@@ -142,6 +176,21 @@ mod tests {
         assert!(blob_cache.keep(Some(hash(3)), hash(3), 4), "it came out as it was");
         assert_eq!(blob_cache.release(&[]), []);
         assert!(!blob_cache.keep(None, hash(4), 4), "for each lease there is one answer");
+    }
+
+    /// Law: however many rounds of some jobs there are, a member keeps what the latest of them are computed with, and nothing of those before.
+    #[test]
+    fn what_a_round_was_computed_with_is_released_some_rounds_later() {
+        let mut blob_cache = BlobCache::new(1000, [(hash(200), 4)]);
+        for batch in 0..30u8 {
+            let own = [hash(2 * batch), hash(2 * batch + 1)];
+            own.iter().for_each(|&own| blob_cache.insert_for(BatchId(batch.into()), own, 4));
+            let over = batch.checked_sub(BATCHES as u8).map(|over| [hash(2 * over), hash(2 * over + 1)]);
+            assert_eq!(blob_cache.release(&own), over.into_iter().flatten().collect::<Vec<_>>());
+            let kept = BATCHES.min(usize::from(batch) + 1);
+            assert_eq!((blob_cache.total, blob_cache.batches.len()), (4 + 8 * kept as u64, kept));
+        }
+        assert!(blob_cache.touch(hash(200)) && blob_cache.touch(hash(58)) && !blob_cache.touch(hash(51)));
     }
 
     #[test]

@@ -604,8 +604,9 @@ impl Driver {
         };
         let (sent, received) = self.traffic.so_far();
         report.wall = begun.elapsed();
-        let present = self.members.values().filter(|member| member.channel.is_some());
-        report.slots = present.map(|member| member.slots as usize).sum();
+        let present = || self.members.values().filter(|member| member.channel.is_some());
+        report.slots = present().map(|member| member.slots as usize).sum();
+        report.n_remote = present().filter(|member| member.remote).count();
         (report.bytes_sent, report.bytes_received) = (sent - traffic.0, received - traffic.1);
         let end = match failure {
             None => Progress::Done(report),

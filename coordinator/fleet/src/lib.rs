@@ -294,6 +294,8 @@ pub struct MapReport {
     pub attempts: usize,
     /// Tasks that the members which were present in the end compute at the same time.
     pub slots: usize,
+    /// Members in other processes that were present in the end.
+    pub n_remote: usize,
     /// The first [`LOSSES`] members that were lost meanwhile.
     pub losses: Vec<Loss>,
     /// Bytes sent to remote members meanwhile, including other batches.

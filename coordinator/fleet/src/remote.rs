@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use basics::clock;
-use grammaton::work::lease::{LeaseId, SessionId};
+use grammaton::work::lease::{BatchId, LeaseId, SessionId};
 use grammaton::work::task::{ContentHash, Task};
 use parking_lot::Mutex;
 use prost::Message;
@@ -616,7 +616,7 @@ impl Admission {
             jobs = left;
             for (lease, made) in made {
                 let sent = match made {
-                    Ok((lease, task)) => self.send_lease(lease, &task, blob_cache, line).await,
+                    Ok((head, task)) => self.send_lease(lease.batch, head, &task, blob_cache, line).await,
                     Err(error) => self.cannot_make(member, lease, &error).await,
                 };
                 if !sent {
@@ -630,6 +630,7 @@ impl Admission {
     /// Sends the blobs that the member lacks, the hashes of blobs that it may drop, and the lease. Returns whether they could be sent.
     async fn send_lease(
         &self,
+        batch: BatchId,
         (head, bytes): (v1::LeaseHead, Bytes),
         task: &Task,
         blob_cache: &Mutex<BlobCache>,
@@ -638,14 +639,19 @@ impl Admission {
         let blobs = Blob::of_task(task);
         let needed: Vec<ContentHash> = blobs.iter().map(Blob::hash).collect();
         for blob in blobs {
-            let hash = blob.hash();
+            let (hash, is_of_batch) = (blob.hash(), blob.is_of_batch());
             if blob_cache.lock().touch(hash) {
                 continue;
             }
             let encodings = self.encodings.clone();
             let encode = move || (blob.kind() as i32, encodings.of(&blob));
             let Ok((kind, bytes)) = tokio::task::spawn_blocking(encode).await else { return false };
-            blob_cache.lock().insert(hash, bytes.len() as u64);
+            let size = bytes.len() as u64;
+            if is_of_batch {
+                blob_cache.lock().insert_for(batch, hash, size);
+            } else {
+                blob_cache.lock().insert(hash, size);
+            }
             let extent = Some(payload::extent(&bytes));
             let head = v1::BlobHead { kind, extent };
             if !line.send_payload(from_coordinator::Message::Blob(head), bytes).await {

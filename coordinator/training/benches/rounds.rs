@@ -77,7 +77,7 @@ fn rounds(job: &Job, plan: &Plan, fleet: &Inline) {
         let asked: Vec<_> = groups.iter().cloned().map(|group| (0, group)).collect();
         let (ask, takes) =
             (trainer.ask(plan).expect("the shards are there"), vec![Duration::ZERO; asked.len()]);
-        let tasks = plan::round(vec![(plan, ask)], asked, takes);
+        let tasks = plan::round(vec![(plan, ask)], asked, takes, 0);
         let stage = Stage::Round { run: 1, round };
         let add = |at: usize, answer| {
             assert!(trainer.add(plan, groups[at].clone(), answer).expect("the shards are there"));

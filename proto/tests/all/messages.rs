@@ -19,7 +19,7 @@ use grammaton::work::lease::{Attempt, BatchId, LeaseId, TaskIndex};
 use grammaton::work::shard::Shard;
 use grammaton::work::task::{
     Answer, ChainFrom, Chained, Collapse, Collapsed, ContentHash, Language, Lengths, Named, Request, Sample,
-    Sampled, ShardState, Sweeping, Sweeps, Task, Work,
+    Sampled, ShardState, Sweeping, Sweeps, Task, TaskWeights, WeightsInUse, Work,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -119,12 +119,13 @@ pub fn every_kind() -> Vec<(Task, Answer)> {
     let mut all = answered();
     all.extend([super::fit::answered(), super::fit::answered_mixture()]);
     all.extend(super::latent::answered());
-    all.push(of_a_group(&all));
+    let of_group = of_a_group(&all);
+    all.extend(of_group);
     all
 }
 
-/// Counts of the shards of all tasks that ask for some, as one task.
-fn of_a_group(all: &[(Task, Answer)]) -> (Task, Answer) {
+/// Counts of the shards of all tasks that ask for some, as one task, with weights of its own and with shared ones.
+fn of_a_group(all: &[(Task, Answer)]) -> [(Task, Answer); 2] {
     let engine = grammaton::work::engine::engine();
     let each = all.iter().map(|(task, _)| task).filter(|task| matches!(task.work, Work::Expect { .. }));
     let each: Vec<&Task> = each.collect();
@@ -134,14 +135,24 @@ fn of_a_group(all: &[(Task, Answer)]) -> (Task, Answer) {
     };
     let indexes: Vec<Vec<ParamId>> = each.iter().map(index).collect();
     let params = union(indexes.iter().map(Vec::as_slice));
-    let weights = params.iter().map(|_| Wide::from_f64(0.5)).collect();
-    let task = Task {
-        further: each[1..].iter().map(|task| task.shard.clone()).collect(),
-        work: Work::Expect { weights, losses: true },
-        ..each[0].clone()
-    };
-    let answer = engine(&task).expect("the task has an answer");
-    (task, answer)
+    let half = Wide::from_f64(0.5);
+    let own = params.iter().map(|_| half).collect();
+    let n_params = each[0].language.as_ref().expect("it counts sentences").n_params();
+    let shared = shared(vec![half; n_params], params.len() as u32);
+    [own, shared].map(|weights| {
+        let task = Task {
+            further: each[1..].iter().map(|task| task.shard.clone()).collect(),
+            work: Work::Expect { weights, losses: true },
+            ..each[0].clone()
+        };
+        let answer = engine(&task).expect("the task has an answer");
+        (task, answer)
+    })
+}
+
+/// Weights of all parameters, all in use, so many of which the shards of a task touch.
+fn shared(all: Vec<Wide>, n_touched: u32) -> TaskWeights {
+    TaskWeights::Shared { all: Named::new(all.into_iter().collect()), n_touched, n_in_use: n_touched }
 }
 
 /// Law: a task has several shards only if their answers can be added, and at most as many as a group.
@@ -197,7 +208,7 @@ fn tasks_and_answers_arrive_as_they_were_sent() {
             let mut fewer = blobs.clone();
             let (kind, bytes) = fewer.remove(at);
             assert!(matches!(sent(&lease, &fewer), Err(Invalid::Missing { .. })));
-            fewer.push((kind % 6 + 1, bytes));
+            fewer.push((kind % 7 + 1, bytes));
             assert!(sent(&lease, &fewer).is_err());
         }
 
@@ -212,7 +223,7 @@ fn tasks_and_answers_arrive_as_they_were_sent() {
 proptest! {
     /// Law: bytes that were changed on the way are refused, or are a value like any other: nothing panics.
     #[test]
-    fn changed_bytes_never_panic(which in 0..19usize, part in 0..6usize, flips in vec((any::<usize>(), 0..8u8), 1..6)) {
+    fn changed_bytes_never_panic(which in 0..21usize, part in 0..6usize, flips in vec((any::<usize>(), 0..8u8), 1..6)) {
         static ALL: LazyLock<Vec<(Task, Answer)>> = LazyLock::new(every_kind);
         let (task, answer) = &ALL[which % ALL.len()];
         let change = |bytes: &Bytes| {
@@ -542,9 +553,27 @@ fn numbers_and_orders_are_checked() {
         assert!(check::work(&Task { work, ..expect.clone() }).is_err(), "{mantissa} {exponent}");
     }
     let runs = encode(&(vec![2u32], vec![Wide::ONE]));
-    let work = Work::Expect { weights: check::decoded("weights", &runs).unwrap(), losses: false };
-    let error = check::work(&Task { work, ..expect.clone() }).unwrap_err().to_string();
-    assert!(error.starts_with("shard weights: runs of 2 weights in use, expected 1"), "{error}");
+    let few: WeightsInUse = check::decoded("weights", &runs).unwrap();
+    let refusal = |weights| {
+        let work = Work::Expect { weights, losses: false };
+        check::work(&Task { work, ..expect.clone() }).unwrap_err().to_string()
+    };
+    let error = refusal(TaskWeights::Touched(few.clone()));
+    assert!(error.starts_with("weights: runs of 2 weights in use, expected 1"), "{error}");
+
+    let n_params = expect.language.as_ref().unwrap().n_params();
+    let of = |n_params: usize, n_touched, n_in_use| {
+        let all = Named::new(vec![Wide::ONE; n_params].into_iter().collect());
+        refusal(TaskWeights::Shared { all, n_touched, n_in_use })
+    };
+    let n = n_params as u32;
+    let length = format!("expect.weights: length {}, expected {n}", n + 1);
+    assert_eq!(of(n_params + 1, 1, 1), length);
+    assert_eq!(of(n_params, n + 1, 1), format!("expect.n_touched: {}, expected at most {n}", n + 1));
+    assert_eq!(of(n_params, 2, 3), "expect.n_in_use: 3, expected at most 2");
+    let beyond = Wide { mantissa: 1.0, exponent: i64::MAX };
+    let error = refusal(shared(vec![beyond; n_params], n));
+    assert!(error.starts_with("expect.weights[0]: 1, expected a number from 1 to 2"), "{error}");
 
     let grammar = &expect.language.as_ref().unwrap().grammar.value;
     type Breaks = fn(&mut Grammar);

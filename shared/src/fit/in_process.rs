@@ -67,7 +67,7 @@ impl InProcess {
             Task {
                 language: language.clone(),
                 shard: shard.clone(),
-                work: ask.work(at, params),
+                work: ask.work(at, params, None),
                 further: Vec::new(),
             }
         };

@@ -10,12 +10,12 @@ use crate::models::sampler::Moves;
 use crate::num::tree_sum::TreeSum;
 use crate::num::{Wide, random};
 use crate::work::counts::{ByPosition, Counts};
-use crate::work::task::{Expectation, Sample, Work};
+use crate::work::task::{Expectation, Named, Sample, TaskWeights, WeightsInUse, Work};
 
 /// Questions of a round to the shards.
 #[derive(Clone, Debug)]
 pub enum Ask {
-    /// [`Work::Expect`], with the weights that the shard touches.
+    /// [`Work::Expect`], with the weights that the shards touch, or with all.
     Expect {
         /// Weights of all parameters, `[n_params]`.
         weights: Arc<Vec<Wide>>,
@@ -47,12 +47,25 @@ impl Ask {
         }
     }
 
-    /// The work of the shards that begin with number `shard`, whose index is `params`.
-    pub fn work<'a>(&'a self, shard: usize, params: &'a [ParamId]) -> Work {
+    /// The work of the shards that begin with number `shard`, whose index is `params`; an E-step with `shared` weights, if there are any.
+    pub fn work<'a>(
+        &'a self,
+        shard: usize,
+        params: &'a [ParamId],
+        shared: Option<&Named<WeightsInUse>>,
+    ) -> Work {
         let touched = |weights: &'a [Wide]| params.iter().map(|param| weights[param.index()]);
         match self {
             Ask::Expect { weights, losses } => {
-                Work::Expect { weights: touched(weights).collect(), losses: *losses }
+                let weights = match shared {
+                    None => touched(weights).collect(),
+                    Some(all) => TaskWeights::Shared {
+                        all: all.clone(),
+                        n_touched: params.len() as u32,
+                        n_in_use: in_use(weights, params).count() as u32,
+                    },
+                };
+                Work::Expect { weights, losses: *losses }
             }
             Ask::Sample { weights, seeds: [seed, run, round], keep } => {
                 let stream = random::shard_seed(*seed, *run, *round, shard as u64);

@@ -171,7 +171,7 @@ pub fn round(
         trainer.begin(collect.clone());
         let ask = trainer.ask(shards).expect("shards can be read");
         for shard in trainer.shards(shards) {
-            let work = ask.work(shard, &shards.params(shard).expect("shards can be read"));
+            let work = ask.work(shard, &shards.params(shard).expect("shards can be read"), None);
             let answer = answer(shard, work);
             let is_answer = trainer.add(shards, shard..shard + 1, answer).expect("shards can be read");
             assert!(is_answer, "shard {shard}: the answer is not one to what was asked");

@@ -24,8 +24,8 @@ impl Index {
 /// The parameters that several shards touch.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct GroupIndex {
-    /// The number of parameters.
-    pub n_params: usize,
+    /// All of them, sorted.
+    pub params: Vec<ParamId>,
     /// By shard, the places of its parameters among those of all shards, which are sorted.
     pub places: Vec<Vec<u32>>,
 }
@@ -39,12 +39,13 @@ impl GroupIndex {
             let mut place = |param| all.find(|(other, _)| **other == param).map(|(_, place)| place);
             params.iter().filter_map(|&param| place(param)).collect()
         };
-        GroupIndex { n_params: all.len(), places: indexes.iter().map(places).collect() }
+        let places = indexes.iter().map(places).collect();
+        GroupIndex { params: all, places }
     }
 
     /// Bytes on the heap.
     pub fn size(&self) -> usize {
-        rows(&self.places, |places| flat(places))
+        flat(&self.params) + rows(&self.places, |places| flat(places))
     }
 }
 

@@ -15,7 +15,7 @@ pub use super::kinds::sweep::{ChainFrom, Chained, Sweeps};
 use super::kinds::{cover, decode};
 pub use super::language::Language;
 pub use super::state::{CountsError, ShardState, Sweeping};
-pub use super::weights::{RunsError, ShardWeights};
+pub use super::weights::{RunsError, TaskWeights, WeightsInUse};
 use crate::models::decode::{Decode, Decoded};
 use crate::work::shard::Shard;
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,7 @@ pub struct Task {
 
 /// Work on a shard. What many tasks share, and the state of the shard, are named by their content.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub enum Work<S = Named<ShardState>, D = Named<Decode>, F = Named<Fit>> {
+pub enum Work<S = Named<ShardState>, D = Named<Decode>, F = Named<Fit>, W = Named<WeightsInUse>> {
     /// Expected counts of constituents under the uniform grammar (sentences only) → [`Answer::Candidates`].
     Candidates(Lengths),
     /// Strings that sentences need and the lexicon lacks → [`Answer::Missing`].
@@ -44,8 +44,8 @@ pub enum Work<S = Named<ShardState>, D = Named<Decode>, F = Named<Fit>> {
     Index,
     /// Inside–outside → [`Answer::Expectation`].
     Expect {
-        /// Weights of the shard's parameters, in the order of its index.
-        weights: ShardWeights,
+        /// Weights of the parameters that the shards touch.
+        weights: TaskWeights<W>,
         /// Whether to return [`Expectation::losses`].
         losses: bool,
     },
@@ -64,7 +64,7 @@ pub enum Work<S = Named<ShardState>, D = Named<Decode>, F = Named<Fit>> {
 }
 
 /// Work as it travels: with the names of values in their place.
-pub type Request = Work<ContentHash, ContentHash, ContentHash>;
+pub type Request = Work<ContentHash, ContentHash, ContentHash, ContentHash>;
 
 impl Task {
     /// All its shards.
@@ -97,12 +97,15 @@ impl Request {
         state: impl FnOnce(ContentHash) -> Result<Named<ShardState>, E>,
         decode: impl FnOnce(ContentHash) -> Result<Named<Decode>, E>,
         fit: impl FnOnce(ContentHash) -> Result<Named<Fit>, E>,
+        weights_of_all: impl FnOnce(ContentHash) -> Result<Named<WeightsInUse>, E>,
     ) -> Result<Work, E> {
         Ok(match self {
             Work::Candidates(lengths) => Work::Candidates(lengths),
             Work::Cover => Work::Cover,
             Work::Index => Work::Index,
-            Work::Expect { weights, losses } => Work::Expect { weights, losses },
+            Work::Expect { weights, losses } => {
+                Work::Expect { weights: weights.resolve(weights_of_all)?, losses }
+            }
             Work::Sample(sample) => Work::Sample(sample),
             Work::Collapse(collapse) => Work::Collapse(collapse.with_state(state)?),
             Work::Sweep(sweeps) => Work::Sweep(sweeps.with_state(state)?),

@@ -11,7 +11,7 @@ use grammaton::train::round::{Summing, Totals, in_use};
 use grammaton::work::counts::union;
 use grammaton::work::engine::{ComputeError, Engine};
 use grammaton::work::shard::Shard;
-use grammaton::work::task::{Answer, Language, Lengths, Named, ShardWeights, Task, Work};
+use grammaton::work::task::{Answer, Language, Lengths, Named, Task, TaskWeights, WeightsInUse, Work};
 
 use crate::support::{self, Run, assert_all_close, assert_close, choose, draw};
 
@@ -201,7 +201,7 @@ fn tasks_that_cannot_be_done_say_so() {
 }
 
 /// Law: the answer of a group of shards is the sum of theirs over the tree, bit for bit; so a round has the same bits by any groups, with
-/// strings out of use, losses, and much or little memory.
+/// strings out of use, losses, much or little memory, and weights of its own or shared ones.
 #[test]
 fn groups_of_shards_have_the_bits_of_their_shards() {
     let (grammar, lexicon, sentences) = setting();
@@ -217,12 +217,21 @@ fn groups_of_shards_have_the_bits_of_their_shards() {
     let all: Vec<usize> = (0..n).collect();
     for nth in [1000, 3, 1] {
         let weights = weights(&grammar, &lexicon, long_strings(&grammar, &lexicon, nth));
-        let round = |engine: &Engine, level| {
+        let shared = Named::new(weights.iter().copied().collect::<WeightsInUse>());
+        let round = |engine: &Engine, level, is_shared: bool| {
             let (of_sentences, of_strings) = all.split_at(n_sentences);
             let mut sums = Summing::new(weights.len(), true);
             for group in [groups(of_sentences, level), groups(of_strings, level)].concat() {
                 let params = union(indexes[group.clone()].iter().map(Vec::as_slice));
-                let local = params.iter().map(|param| weights[param.index()]).collect();
+                let local = if is_shared {
+                    TaskWeights::Shared {
+                        all: shared.clone(),
+                        n_touched: params.len() as u32,
+                        n_in_use: in_use(&weights, &params).count() as u32,
+                    }
+                } else {
+                    params.iter().map(|param| weights[param.index()]).collect()
+                };
                 let task = Task {
                     language: Some(Language { grammar: run.grammar.clone(), lexicon: run.lexicon.clone() }),
                     shard: run.shards[group.start].clone(),
@@ -236,10 +245,12 @@ fn groups_of_shards_have_the_bits_of_their_shards() {
             }
             bits(&sums.finish())
         };
-        let expected = round(&Engine::default(), 0);
-        for level in 1..=MAX_LEVEL {
+        let expected = round(&Engine::default(), 0, false);
+        for level in 0..=MAX_LEVEL {
             for engine in [Engine::default(), Engine::with_memory(0), Engine::with_memory(20_000)] {
-                assert_eq!(round(&engine, level), expected, "level {level}, every {nth}");
+                for is_shared in [false, true] {
+                    assert_eq!(round(&engine, level, is_shared), expected, "level {level}, every {nth}");
+                }
             }
         }
     }
@@ -271,11 +282,14 @@ fn a_group_lacks_what_its_shards_lack() {
     let params = union(indexes.iter().map(Vec::as_slice));
     let out = ParamId(language.n_params() as u32 - 1);
     let weight = |param: &ParamId| if *param == out { Wide::ZERO } else { Wide::from_f64(0.25) };
-    let weights: ShardWeights = params.iter().map(weight).collect();
-    let work = Work::Expect { weights, losses: false };
+    let work = Work::Expect { weights: params.iter().map(weight).collect(), losses: false };
     let Ok(Answer::Expectation(found)) = run(&shards[0], &shards[1..], work.clone()) else { panic!() };
     assert_eq!(found.missing, [out]);
     // Weights of the first shard alone are too few.
     let few = Work::Expect { weights: indexes[0].iter().map(weight).collect(), losses: false };
     assert!(run(&shards[0], &shards[1..], few).is_err());
+    // And so are shared weights that are not of all parameters.
+    let all = Named::new(params.iter().skip(1).map(weight).collect());
+    let weights = TaskWeights::Shared { all, n_touched: params.len() as u32, n_in_use: 1 };
+    assert!(run(&shards[0], &shards[1..], Work::Expect { weights, losses: false }).is_err());
 }

@@ -492,7 +492,7 @@ fn a_round_goes_on_until_no_sweep_is_left() {
     // An answer without a sweep is refused.
     trainer.begin(collect);
     let shards = vec![Arc::default(); n_shards];
-    let Work::Sweep(sweeps) = trainer.ask(&shards).unwrap().work(0, &[]) else { unreachable!() };
+    let Work::Sweep(sweeps) = trainer.ask(&shards).unwrap().work(0, &[], None) else { unreachable!() };
     let none = |left| {
         let chained = answer(0, Sweeps { n: 3, ..sweeps.clone() });
         let ShardState::Sweeping(sweeping) = chained.shard_state else { panic!("one is left") };

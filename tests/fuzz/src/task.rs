@@ -30,7 +30,7 @@ use grammaton::work::engine::Engine;
 use grammaton::work::shard::Shard;
 use grammaton::work::task::{
     Answer, Candidates, ChainFrom, Collapse, Collapsed, Expectation, Fit, Fitted, Language, Lengths, Named,
-    Request, Sample, Sampled, ShardState, Sweeping, Sweeps, Task, Weighted, Work,
+    Request, Sample, Sampled, ShardState, Sweeping, Sweeps, Task, TaskWeights, Weighted, Work,
 };
 use prost::bytes::Bytes;
 use proto::blob::Blob;
@@ -241,10 +241,11 @@ fn totals(task: &Task, found: Expectation) -> Totals {
         panic!("a shard that can be counted can be indexed")
     };
     let mut sums = Summing::new(language(task).n_params(), !found.losses.is_empty());
-    let params = index.params.into_iter();
+    let params = index.params.iter().copied();
     let is_added = match &task.work {
         Work::Expect { weights, .. } => {
-            let in_use: Vec<bool> = weights.all().iter().map(|weight| !weight.is_zero()).collect();
+            let in_use: Vec<bool> =
+                weights.of(&index.params).iter().map(|weight| !weight.is_zero()).collect();
             let params = params.zip(in_use).filter(|(_, in_use)| *in_use).map(|(param, _)| param);
             sums.add(0, task.shard.value.strings(), params, found)
         }
@@ -409,11 +410,13 @@ pub fn examples() -> Vec<Example> {
                 panic!("an index was asked for")
             };
             let weights = vec![Wide::from_f64(0.3); index.params.len()];
-            example(
-                &lexicon,
-                &shard,
-                Work::Expect { weights: weights.iter().copied().collect(), losses: true },
-            );
+            let n_touched = index.params.len() as u32;
+            let all = vec![Wide::from_f64(0.3); lexicon.space(&grammar.value).n_params()];
+            let all = Named::new(all.into_iter().collect());
+            let shared = TaskWeights::Shared { all, n_touched, n_in_use: n_touched };
+            for weights in [weights.iter().copied().collect(), shared] {
+                example(&lexicon, &shard, Work::Expect { weights, losses: true });
+            }
             if shard.hash != sentences.hash {
                 continue;
             }

@@ -24,8 +24,8 @@ use grammaton::num::Wide;
 use grammaton::work::engine::ComputeError;
 use grammaton::work::lease::TaskIndex;
 use grammaton::work::task::{
-    Answer, ChainFrom, Chained, Collapse, Collapsed, Language, Lengths, Named, Sample, ShardWeights, Sweeps,
-    Task, Work,
+    Answer, ChainFrom, Chained, Collapse, Collapsed, Language, Lengths, Named, Sample, Sweeps, Task,
+    TaskWeights, Work,
 };
 use grammaton_tests::{
     Network, Process, binary, clock, echo, echo_at_once, echo_pass, echo_task, eventually,

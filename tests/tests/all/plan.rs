@@ -35,7 +35,8 @@ impl Map for Watched {
     }
 }
 
-/// Trains over loopback with workers of one thread; returns the reports of rounds after the first.
+/// Trains over loopback with workers of one thread; returns the reports of rounds that had as many tasks as the round before: with other groups
+/// of shards, tasks do not share weights yet.
 fn trained(job: &Job, n_workers: usize) -> Vec<MapReport> {
     let listen = Listen::at("127.0.0.1:0".parse().unwrap());
     let config = FleetConfig {
@@ -61,7 +62,10 @@ fn trained(job: &Job, n_workers: usize) -> Vec<MapReport> {
     let Watched(fleet, reports) = watched;
     fleet.shutdown();
     workers.into_iter().for_each(|worker| worker.join().unwrap().unwrap());
-    reports.into_inner().split_off(1)
+    let reports = reports.into_inner();
+    let n_tasks = |report: &MapReport| report.busy_by_task.len();
+    let pairs = reports.windows(2).filter(|pair| n_tasks(&pair[0]) == n_tasks(&pair[1]));
+    pairs.map(|pair| pair[1].clone()).collect()
 }
 
 fn is_near(found: u64, estimated: u64) -> bool {
@@ -72,15 +76,15 @@ fn is_near(found: u64, estimated: u64) -> bool {
 fn the_bytes_of_a_round_are_those_of_real_workers() {
     let corpus = fs::read_to_string(examples().join("segmentation/corpus.txt")).unwrap();
     let job = "[model]\ngrammar = \"auto:unigram\"\n[corpus]\npath = \"corpus.txt\"\nshard_symbols = 2048\n\
-               [inference]\ntruncation = 500\nmax_rounds = 4\ntolerance = 0\nselection = \"sorted\"\n\
+               [inference]\ntruncation = 500\nmax_rounds = 6\ntolerance = 0\nselection = \"sorted\"\n\
                [output]\nscore_every = 0\n";
     let folder = Folder::new(&[("job.toml", job), ("corpus.txt", &corpus)]);
     let job = Job::load(&folder.path("job.toml"), &[]).unwrap();
-    // How many shards a task is on depends on the time of a shard, so there are loads of several sizes.
-    let (loads, measured) = measure(&job, &[1, 2, 4, 8, 16, 32, 64], 1.0).unwrap();
-    assert!(measured.rounds == 3, "{measured:?}");
-
     for workers in [1, 2] {
+        // How many shards a task is on depends on the time of a shard, so there are loads of several sizes.
+        let fleets = [1, 2, 4, 8, 16, 32, 64].map(|slots| [workers, slots]);
+        let (loads, measured) = measure(&job, &fleets, 1.0).unwrap();
+        assert!(measured.rounds == 5, "{measured:?}");
         let mut n_compared = 0;
         for report in trained(&job, workers) {
             let n_tasks = report.busy_by_task.len();
@@ -100,7 +104,8 @@ fn the_bytes_of_a_round_are_those_of_real_workers() {
                 assert!(report.attempts == n_tasks && is_near(sent, estimated.bytes_down), "{case}");
             }
             // Assignment depends on time: in the worst case every shard moves once.
-            let most = of_leases(lease_bytes + shard_bytes) + measured.once_bytes;
+            let of_worker = measured.once_bytes + load.every_round.bytes;
+            let most = of_leases(lease_bytes + shard_bytes) + workers as u64 * of_worker;
             let least = of_leases(lease_bytes);
             assert!(sent >= least - least / 50 && sent <= most + most / 50, "{case}");
             assert!(received <= of_leases(estimated.bytes_up) + estimated.bytes_up / 50, "{case}");

@@ -57,7 +57,7 @@ impl Record {
         let record = self.clone();
         Arc::new(move |task: &Task| {
             let is_marked =
-                matches!(&task.work, Work::Expect { weights, .. } if weights.n_params() == ENDLESS as u64);
+                matches!(&task.work, Work::Expect { weights, .. } if weights.n_touched() == ENDLESS as u64);
             if is_marked && is_endless() {
                 record.add("endless begins");
                 let _ends = Ends(&record, "endless ends");

@@ -119,7 +119,7 @@ fn estimate(job: &Job, folder: &tempfile::TempDir) -> Result<Estimate> {
     let mut short = job.of_rounds(1 + ROUNDS);
     short.output.dir = folder.path().to_owned();
     let begun = clock::instant();
-    let (_, measured) = measure(&short, &[1], 1.0)?;
+    let (_, measured) = measure(&short, &[[1, 1]], 1.0)?;
     let Measured { first_seconds, work_seconds, rounds, .. } = measured;
     let in_rounds = first_seconds + work_seconds * rounds as f64;
     let preparing = (begun.elapsed().as_secs_f64() - in_rounds).max(0.0);

@@ -110,11 +110,11 @@ pub fn run(args: &Args) -> Result<Answer> {
     let mut job = Job::load(&args.job, &args.set)?.with_likely_grammars().of_rounds(1 + args.rounds as usize);
     let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
     job.output.dir = folder.path().to_owned();
-    let threads = |&workers: &u32| workers as usize * args.threads as usize;
-    let fleets: Vec<usize> = match args.cpu_seconds {
+    let fleet = |&workers: &u32| [workers as usize, workers as usize * args.threads as usize];
+    let fleets: Vec<[usize; 2]> = match args.cpu_seconds {
         // A larger corpus has as many shards for each thread as this one has for few.
-        Some(_) => vec![1; args.workers.len().min(1)],
-        None => args.workers.iter().map(threads).collect(),
+        Some(_) => vec![[1, 1]; args.workers.len().min(1)],
+        None => args.workers.iter().map(fleet).collect(),
     };
     let (loads, measured) = measure(&job, &fleets, args.worker_speed)?;
     let mut report = Report {

@@ -294,9 +294,9 @@ impl<'a> World<'a> {
         let task = self.task(lease.task);
         let Load { once, every_round, message, .. } = *self.load;
         let needs = self.needs(lease.task);
-        let (grammar, fit) = (name(b"once", 0, 0), name(b"round", 0, self.round));
+        let (grammar, of_round) = (name(b"once", 0, 0), name(b"round", 0, self.round));
         let mut blobs = vec![(grammar, once), (needs.shard, task.shard)];
-        blobs.extend(Some((fit, every_round)).filter(|(_, message)| message.bytes > 0));
+        blobs.extend(Some((of_round, every_round)).filter(|(_, message)| message.bytes > 0));
         blobs.extend(needs.shard_state.zip(task.shard_state));
         let needed: Vec<ContentHash> = blobs.iter().map(|(hash, _)| *hash).collect();
         let (mut bytes, mut time) = (task.lease.bytes, task.lease.encode + message);
@@ -305,13 +305,17 @@ impl<'a> World<'a> {
             if blob_cache.touch(hash) {
                 continue;
             }
-            blob_cache.insert(hash, size);
+            if hash == of_round {
+                blob_cache.insert_for(lease.batch, hash, size);
+            } else {
+                blob_cache.insert(hash, size);
+            }
             bytes += size;
             time += message;
             // What everybody needs is encoded for the first one.
             let known = match hash {
                 _ if hash == grammar => std::mem::replace(&mut self.encoded_once, true),
-                _ if hash == fit => std::mem::replace(&mut self.encoded_this_round, true),
+                _ if hash == of_round => std::mem::replace(&mut self.encoded_this_round, true),
                 _ => false,
             };
             time += if known { Duration::ZERO } else { encode };

@@ -29,6 +29,8 @@ const GAIN: f64 = 0.02;
 pub struct Pace {
     /// Threads of the fleet; 0 before the first round.
     slots: usize,
+    /// Members in other processes; 0 before the first round.
+    n_remote: usize,
     /// Time of a shard in the last round whose groups were those of the round before.
     of_shard: Option<Duration>,
     /// The level of the groups of the last round.
@@ -72,8 +74,13 @@ impl Pace {
         if self.of_shard.is_none() || !self.is_new {
             self.of_shard = Some(of_shard);
         }
-        self.slots = report.slots;
+        (self.slots, self.n_remote) = (report.slots, report.n_remote);
         self.bytes = (report.bytes_sent + report.bytes_received) as f64 / report.attempts.max(1) as f64;
+    }
+
+    /// Members in other processes, as of the last round.
+    pub fn n_remote(&self) -> usize {
+        self.n_remote
     }
 
     /// The time that a task takes without building forests, zero if that is not known.

@@ -17,7 +17,7 @@ use grammaton::train::round::Ask;
 use grammaton::train::trainer::{Failure, Read, Shards};
 use grammaton::work::counts::union;
 use grammaton::work::shard::Shard;
-use grammaton::work::task::{Answer, Language, Named, Task, Work};
+use grammaton::work::task::{Answer, Language, Named, Task, WeightsInUse, Work};
 
 use parking_lot::Mutex;
 
@@ -32,39 +32,54 @@ pub struct Plan {
     pub shards: Arc<PlannedShards>,
 }
 
-/// The parameters of groups of several shards, by the first shard and the one after the last.
-type ParamsByGroup = BTreeMap<(usize, usize), Stored<Vec<ParamId>>>;
+/// What is known of groups of shards, by the first shard and the one after the last.
+type ByGroup<T> = Mutex<BTreeMap<(usize, usize), T>>;
 
 /// All shards of a plan.
 pub struct PlannedShards {
     /// Each of them.
     pub each: Vec<PlannedShard>,
-    of_groups: Mutex<ParamsByGroup>,
+    /// The parameters of groups of several shards.
+    params: ByGroup<Stored<Vec<ParamId>>>,
+    /// The number of parameters of groups that were asked.
+    n_params: ByGroup<usize>,
     spill: Arc<SpillStore>,
 }
 
 impl PlannedShards {
     /// These shards, without groups.
     pub fn new(each: Vec<PlannedShard>, spill: Arc<SpillStore>) -> PlannedShards {
-        PlannedShards { each, of_groups: Mutex::default(), spill }
+        PlannedShards { each, params: Mutex::default(), n_params: Mutex::default(), spill }
     }
 
     /// The parameters of a group, in the order of its weights and counts.
     fn params(&self, group: &Range<usize>) -> Result<Arc<Vec<ParamId>>> {
+        let params = self.find_params(group)?;
+        self.n_params.lock().insert((group.start, group.end), params.len());
+        Ok(params)
+    }
+
+    fn find_params(&self, group: &Range<usize>) -> Result<Arc<Vec<ParamId>>> {
         let shards = &self.each[group.clone()];
         let first = &shards[0].params;
         if shards.iter().all(|shard| shard.params.hash == first.hash) {
             return first.value();
         }
         let key = (group.start, group.end);
-        if let Some(known) = self.of_groups.lock().get(&key) {
+        if let Some(known) = self.params.lock().get(&key) {
             return known.value();
         }
         let indexes = shards.iter().map(|shard| shard.params.value()).collect::<Result<Vec<_>>>()?;
         let stored = self.spill.keep(union(indexes.iter().map(|params| params.as_slice())))?;
         let params = stored.value()?;
-        self.of_groups.lock().insert(key, stored);
+        self.params.lock().insert(key, stored);
         Ok(params)
+    }
+
+    /// The number of parameters of some groups together, a parameter counted once for each of them; `None` if one of them was not asked before.
+    fn n_touched<'a>(&self, groups: impl Iterator<Item = &'a Range<usize>>) -> Option<usize> {
+        let known = self.n_params.lock();
+        groups.map(|group| known.get(&(group.start, group.end)).copied()).sum()
     }
 }
 
@@ -151,23 +166,37 @@ struct AskOf {
     language: Option<Language>,
     shards: Arc<PlannedShards>,
     ask: Ask,
+    /// The weights of all parameters, if its tasks share them.
+    shared: Option<Named<WeightsInUse>>,
 }
 
 /// The tasks of a round of some runs: what each of them asks the shards of its plan, and by task the number of the ask and the
-/// group of shards that are asked, and the time that this takes, zero if that is not known.
+/// group of shards that are asked, and the time that this takes, zero if that is not known. So many remote members are likely to compute
+/// them.
 pub fn round(
     asks: Vec<(&Plan, Ask)>,
     asked: Vec<(usize, Range<usize>)>,
     takes: Vec<Duration>,
+    n_remote: usize,
 ) -> impl Tasks + use<> {
-    let of = |(plan, ask): (&Plan, Ask)| {
+    let of = |(at, (plan, ask)): (usize, (&Plan, Ask))| {
         let language = match &plan.basis {
             Basis::Language(language) => Some(language.clone()),
             Basis::Treebank(_) => None,
         };
-        AskOf { language, shards: plan.shards.clone(), ask }
+        let shards = plan.shards.clone();
+        let groups = asked.iter().filter(|(of, _)| *of == at).map(|(_, group)| group);
+        let shared = shared_weights(&ask, shards.n_touched(groups), n_remote);
+        AskOf { language, shards, ask, shared }
     };
-    Round { asks: asks.into_iter().map(of).collect(), asked, takes }
+    Round { asks: asks.into_iter().enumerate().map(of).collect(), asked, takes }
+}
+
+/// The weights of all parameters, if sending them once to every remote member takes fewer bytes than sending each task what it touches.
+fn shared_weights(ask: &Ask, n_touched: Option<usize>, n_remote: usize) -> Option<Named<WeightsInUse>> {
+    let Ask::Expect { weights, .. } = ask else { return None };
+    let pays = n_remote > 0 && n_touched? > n_remote * weights.len();
+    pays.then(|| Named::new(weights.iter().copied().collect()))
 }
 
 impl Tasks for Round {
@@ -192,8 +221,8 @@ impl Tasks for Round {
 
     fn make(&self, at: usize) -> Result<Task> {
         let (run, group) = &self.asked[at];
-        let AskOf { language, shards, ask } = &self.asks[*run];
-        let work = ask.work(group.start, &shards.params(group)?);
+        let AskOf { language, shards, ask, shared } = &self.asks[*run];
+        let work = ask.work(group.start, &shards.params(group)?, shared.as_ref());
         let mut named = shards.each[group.clone()].iter().map(|planned| planned.shard.named());
         let shard = named.next().ok_or_else(|| anyhow!("a group has at least one shard"))??;
         Ok(Task { language: language.clone(), shard, further: named.collect::<Result<_>>()?, work })
@@ -314,5 +343,20 @@ impl Parser {
             Ok(())
         })?;
         Ok(decoded)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Law: weights are shared only where that is fewer of them, and never before it is known what tasks touch, nor within one process.
+    #[test]
+    fn weights_are_shared_where_that_is_fewer() {
+        let ask = Ask::Expect { weights: Arc::new(vec![Wide::ONE; 10]), losses: false };
+        let shares = |n_touched, n_remote| shared_weights(&ask, n_touched, n_remote).is_some();
+        assert!(shares(Some(21), 2) && !shares(Some(20), 2) && !shares(Some(21), 3));
+        assert!(!shares(None, 2) && !shares(Some(1000), 0));
+        assert!(shared_weights(&Ask::Same(Work::Index), Some(1000), 1).is_none());
     }
 }

@@ -260,7 +260,7 @@ impl<'a> Training<'a> {
         let runs = &mut self.runs;
         let of_run = |(ask, group): (usize, Range<usize>)| (active[ask], group);
         let takes = asked.iter().cloned().map(of_run).map(|(run, group)| self.pace.takes(run, &group));
-        let tasks = plan::round(asks, asked.clone(), takes.collect());
+        let tasks = plan::round(asks, asked.clone(), takes.collect(), self.pace.n_remote());
         let report = plan::map(self.fleet, stage, tasks, |at, answer| {
             let (ask, group) = &asked[at];
             let Active { trainer, of, .. } = &mut runs[active[*ask]];

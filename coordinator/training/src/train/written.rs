@@ -160,7 +160,7 @@ fn every_method_writes_the_parameters_that_its_row_says() {
                     match (&task.work, &learned.params) {
                         (Work::Expect { weights: asked, .. }, _) => {
                             let params = union(task.shards().map(|shard| &by_shard[&shard.hash][..]));
-                            for (param, asked) in params.iter().zip(asked.all()) {
+                            for (param, asked) in params.iter().zip(asked.of(&params)) {
                                 assert_eq!(weights[param.index()], asked, "{case}, {param:?}");
                                 n_compared += 1;
                             }

@@ -1,20 +1,36 @@
 //! Inside–outside: weights and expected counts.
 
-use grammaton::work::task::{Expectation, ShardWeights};
+use grammaton::work::task::{Expectation, TaskWeights};
 
 use crate::check::items::Items;
 use crate::check::sizes::{DOUBLE, VARINT};
-use crate::check::values::{missing, uses};
-use crate::check::{FINITE, Invalid, finite, numbers, same_length};
+use crate::check::values::{at_most, missing, uses};
+use crate::check::{FINITE, Invalid, finite, numbers, same_length, weights};
+
+/// Checks weights. Whether they are as many as the parameters that the shards touch is checked when the task is computed.
+pub fn check(task: &Items<'_>, of_task: &TaskWeights) -> Result<(), Invalid> {
+    let given = match of_task {
+        TaskWeights::Touched(weights) => weights,
+        TaskWeights::Shared { all, n_touched, n_in_use } => {
+            let n_params = task.lexicon.space(task.grammar).n_params();
+            same_length("expect.weights", all.value.n_params() as usize, n_params)?;
+            at_most("expect.n_touched", u64::from(*n_touched), all.value.n_params())?;
+            at_most("expect.n_in_use", u64::from(*n_in_use), u64::from(*n_touched))?;
+            &all.value
+        }
+    };
+    given.check()?;
+    weights("expect.weights", given.in_use())
+}
 
 pub fn check_answer(
     task: &Items<'_>,
-    weights: &ShardWeights,
+    weights: &TaskWeights,
     losses: bool,
     found: &Expectation,
 ) -> Result<(), Invalid> {
-    let n_in_use = weights.in_use().len();
-    missing("expectation.missing", task, weights.n_params() - n_in_use as u64, &found.missing)?;
+    let n_in_use = weights.n_in_use();
+    missing("expectation.missing", task, weights.n_touched() - n_in_use as u64, &found.missing)?;
     check_counts(task, n_in_use, losses, found)
 }
 

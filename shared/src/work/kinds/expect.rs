@@ -1,37 +1,44 @@
 //! Inside–outside: expected counts under given weights.
 
+use crate::grammar::ParamId;
 use crate::num::Wide;
 use crate::num::tree_sum::TreeSum;
 use crate::work::context::Context;
 use crate::work::counts::{ByPosition, Counts, Expectation};
 use crate::work::error::ComputeError;
-use crate::work::weights::ShardWeights;
+use crate::work::weights::TaskWeights;
 
 /// The expected counts of the shards under `weights` of the parameters that any of them touches, in the order of their index; with
 /// [`Expectation::losses`] if `losses`.
-pub fn run(
-    shards: &[Context<'_>],
-    weights: &ShardWeights,
-    losses: bool,
-) -> Result<Expectation, ComputeError> {
-    let all = weights.all();
+pub fn run(shards: &[Context<'_>], weights: &TaskWeights, losses: bool) -> Result<Expectation, ComputeError> {
     match shards {
-        [shard] => of_shard(shard, &all, losses),
-        shards => sum(shards, &all, losses),
+        [shard] => {
+            let (built, stays) = shard.built()?;
+            built.expect(&touched(weights, shard, &built.index.params)?, losses, stays)
+        }
+        shards => sum(shards, weights, losses),
     }
 }
 
-fn of_shard(shard: &Context<'_>, weights: &[Wide], losses: bool) -> Result<Expectation, ComputeError> {
-    let (built, stays) = shard.built()?;
-    built.expect(weights, losses, stays)
+/// The weights of `params`, which the shards of the task touch.
+fn touched(
+    weights: &TaskWeights,
+    shard: &Context<'_>,
+    params: &[ParamId],
+) -> Result<Vec<Wide>, ComputeError> {
+    let (found, expected) = match weights {
+        TaskWeights::Touched(weights) => (weights.n_params(), params.len()),
+        TaskWeights::Shared { all, .. } => (all.value.n_params(), shard.prepared().space().n_params()),
+    };
+    if found != expected as u64 {
+        return Err(ComputeError::Weights { found: found as usize, expected });
+    }
+    Ok(weights.of(params))
 }
 
-fn sum(shards: &[Context<'_>], weights: &[Wide], losses: bool) -> Result<Expectation, ComputeError> {
+fn sum(shards: &[Context<'_>], weights: &TaskWeights, losses: bool) -> Result<Expectation, ComputeError> {
     let index = Context::index_of_group(shards)?;
-    let (found, expected) = (weights.len(), index.n_params);
-    if found != expected {
-        return Err(ComputeError::Weights { found, expected });
-    }
+    let weights = touched(weights, &shards[0], &index.params)?;
     // Of each parameter, how many before it are in use.
     let mut n_in_use = 0;
     let mut rank = |weight: &Wide| {
@@ -43,7 +50,8 @@ fn sum(shards: &[Context<'_>], weights: &[Wide], losses: bool) -> Result<Expecta
     let (mut sums, mut answer) = (TreeSum::default(), Expectation::default());
     for (at, (shard, places)) in shards.iter().zip(&index.places).enumerate() {
         let of_places: Vec<Wide> = places.iter().map(|&place| weights[place as usize]).collect();
-        let found = of_shard(shard, &of_places, losses)?;
+        let (built, stays) = shard.built()?;
+        let found = built.expect(&of_places, losses, stays)?;
         let in_use = places.iter().filter(|&&place| !weights[place as usize].is_zero());
         let positions = in_use.map(|&place| ranks[place as usize]);
         let counts = Counts::new(n_in_use as usize, losses, positions, &found);

@@ -18,7 +18,7 @@ fn several_at_once(fleet: &Fleet) {
     };
     let impossible = || {
         let mut tasks = short_tasks(30);
-        tasks[17].work = Work::Expect { weights: ShardWeights::default(), losses: false };
+        tasks[17].work = Work::Expect { weights: std::iter::empty().collect(), losses: false };
         let error = answers(&account(fleet, 9), tasks).unwrap_err();
         let is_its_own = |failure: &Failure| {
             let (Failure::Task { task, .. } | Failure::GivenUp { task, .. }) = failure else { return false };
@@ -120,7 +120,7 @@ fn a_job_is_cancelled_at_once_and_another_one_continues() {
     let within = gate.clone();
     let compute: Compute = Arc::new(move |task| {
         // Tasks of the other job are short.
-        if matches!(&task.work, Work::Expect { weights, .. } if weights.n_params() == 6) {
+        if matches!(&task.work, Work::Expect { weights, .. } if weights.n_touched() == 6) {
             within.pass();
         }
         echo(task)

@@ -39,6 +39,12 @@ fn the_real_worker_answers_as_the_engine_does() {
     };
     let weights = |at| vec![one; n_touched(at)];
     both(all(&|at| Work::Expect { weights: weights(at).into_iter().collect(), losses: true }));
+    let shared = Named::new(vec![one; 1 + 4 + 2].into_iter().collect());
+    both(all(&|at| {
+        let n_touched = n_touched(at) as u32;
+        let weights = TaskWeights::Shared { all: shared.clone(), n_touched, n_in_use: n_touched };
+        Work::Expect { weights, losses: true }
+    }));
     for keep in [None, Some(vec![SymbolId(1)])] {
         let sample =
             |at| Work::Sample(Sample { weights: weights(at), stream: at as u64, keep: keep.clone() });

@@ -5,6 +5,7 @@
 //! (without the frames of HTTP/2 and TLS), and times are times of real code, without concurrency.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -76,10 +77,10 @@ pub struct Measured {
     pub between_seconds: f64,
 }
 
-/// Runs all rounds of `job` for fleets with so many threads, which decide how many shards a task is on, and measures them: a load for each,
-/// and what the first one came to. A core of a worker is `speed` times as fast as one of this machine. Large values are stored in the
+/// Runs all rounds of `job` for fleets of so many workers and threads, which decide how many shards a task is on and what tasks share, and
+/// measures them: a load for each, and what the first one came to. A core of a worker is `speed` times as fast as one of this machine. Large values are stored in the
 /// job's output folder meanwhile.
-pub fn measure(job: &Job, fleets: &[usize], speed: f64) -> Result<(Vec<Load>, Measured)> {
+pub fn measure(job: &Job, fleets: &[[usize; 2]], speed: f64) -> Result<(Vec<Load>, Measured)> {
     let inputs = Inputs::load(job)?;
     let mut probe = Probe::new(speed)?;
     let items: Vec<Items> = inputs.groups.iter().map(|group| Items::new(&group.input)).collect();
@@ -92,8 +93,8 @@ pub fn measure(job: &Job, fleets: &[usize], speed: f64) -> Result<(Vec<Load>, Me
         all_chosen.push(chosen);
     }
     let (mut loads, mut measured): (Vec<Load>, Option<Measured>) = Default::default();
-    for &slots in fleets {
-        probe.begin(slots);
+    for &fleet in fleets {
+        probe.begin(fleet);
         let mut checkpoints = Checkpoints::none();
         let writer = CheckpointWriter::new(&mut checkpoints, origin.clone(), all_chosen.clone());
         let no_observers = &mut All(Vec::new());
@@ -138,8 +139,8 @@ struct Probe {
     preparing: RefCell<Option<Fleet>>,
     /// Computes tasks with a separate cache of forests, so that the first round builds them.
     compute: Compute,
-    /// Threads of the fleet that it stands for.
-    slots: usize,
+    /// Workers of the fleet that it stands for, and their threads.
+    fleet: [usize; 2],
     /// Speed of each of them, where a thread of this machine has one.
     speed: f64,
     rounds: RefCell<Vec<RoundFound>>,
@@ -169,12 +170,12 @@ struct TaskFound {
 impl Probe {
     fn new(speed: f64) -> Result<Probe> {
         let preparing = RefCell::new(Some(Fleet::start(FleetConfig::default())?));
-        Ok(Probe { preparing, compute: engine(), slots: 1, speed, rounds: RefCell::default() })
+        Ok(Probe { preparing, compute: engine(), fleet: [1, 1], speed, rounds: RefCell::default() })
     }
 
-    /// Begins again, in the place of a fleet with so many threads.
-    fn begin(&mut self, slots: usize) {
-        (self.compute, self.slots) = (engine(), slots);
+    /// Begins again, in the place of a fleet of so many workers and threads.
+    fn begin(&mut self, fleet: [usize; 2]) {
+        (self.compute, self.fleet) = (engine(), fleet);
         self.rounds.borrow_mut().clear();
     }
 
@@ -189,6 +190,7 @@ impl Probe {
         drop(self.preparing.take());
         let batch = BatchId(self.rounds.borrow().len() as u64);
         let (mut once, mut every_round) = (Message::default(), Message::default());
+        let mut counted = BTreeSet::new();
         let mut found = Vec::with_capacity(tasks.len());
         for at in 0..tasks.len() {
             let task = TaskIndex(at as u32);
@@ -199,11 +201,14 @@ impl Probe {
             };
             let (task, making) = timed(|| tasks.make(at));
             let task = task.map_err(|error| failed(format!("{error:#}")))?;
-            for blob in Blob::of_task(&task).iter().filter(|_| at == 0) {
-                match blob {
-                    Blob::Grammar(_) | Blob::Lexicon(_) => once = sum(once, message(blob)),
-                    Blob::Decode(_) | Blob::Fit(_) => every_round = sum(every_round, message(blob)),
-                    Blob::Shard(_) | Blob::ShardState(_) => {}
+            for blob in Blob::of_task(&task) {
+                let of_many = match blob {
+                    Blob::Grammar(_) | Blob::Lexicon(_) => &mut once,
+                    Blob::Decode(_) | Blob::Fit(_) | Blob::Weights(_) => &mut every_round,
+                    Blob::Shard(_) | Blob::ShardState(_) => continue,
+                };
+                if counted.insert(blob.hash()) {
+                    *of_many = sum(*of_many, message(&blob));
                 }
             }
             let lease = LeaseId { batch, task: TaskIndex(at as u32), attempt: Attempt(0) };
@@ -233,13 +238,14 @@ impl Probe {
             ended: clock::instant(),
         });
         let (busy, attempts) = (busy_by_task.iter().sum(), busy_by_task.len());
-        let (wall, slots) = (begun.elapsed().div_f64(self.speed), self.slots);
+        let (wall, [n_remote, slots]) = (begun.elapsed().div_f64(self.speed), self.fleet);
         Ok(MapReport {
             wall,
             busy,
             busy_by_task,
             attempts,
             slots,
+            n_remote,
             bytes_sent,
             bytes_received,
             ..MapReport::default()
@@ -252,11 +258,17 @@ impl Probe {
         let (first, again) =
             rounds.split_first().context("no round was run; is inference.max_rounds swept?")?;
         // Groups of shards grow in the first rounds.
-        let n_tasks = again.last().map_or(0, |round| round.tasks.len());
-        let again: Vec<&RoundFound> = again.iter().filter(|round| round.tasks.len() == n_tasks).collect();
-        if n_tasks == 0 {
+        let Some(RoundFound { tasks, every_round, .. }) =
+            again.last().filter(|round| !round.tasks.is_empty())
+        else {
             bail!("no round after the first; is inference.max_rounds swept?");
-        }
+        };
+        let (n_tasks, every_round) = (tasks.len(), *every_round);
+        // Nor did tasks share weights before.
+        let is_like_last = |round: &&RoundFound| {
+            round.tasks.len() == n_tasks && (round.every_round.bytes > 0) == (every_round.bytes > 0)
+        };
+        let again: Vec<&RoundFound> = again.iter().filter(is_like_last).collect();
         let work = |round: &RoundFound| round.tasks.iter().map(|task| task.busy.as_secs_f64()).sum::<f64>();
         let longer = work(first) / (again.iter().map(|round| work(round)).sum::<f64>() / again.len() as f64);
         let task = |at: usize| {
@@ -286,7 +298,7 @@ impl Probe {
         Ok(Load {
             tasks: (0..n_tasks).map(task).collect(),
             once: first.once,
-            every_round: first.every_round,
+            every_round,
             between,
             decide: Duration::ZERO,
             message: MESSAGE,
