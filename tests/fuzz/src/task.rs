@@ -58,7 +58,10 @@ pub fn run(data: &[u8]) {
         return;
     };
     // Whichever name the work has for it.
-    let Ok(work) = work.resolve(|_| named(fourth), |_| named(fourth), |_| named(fourth)) else { return };
+    let Ok(work) = work.resolve(|_| named(fourth), |_| named(fourth), |_| named(fourth), |_| named(fourth))
+    else {
+        return;
+    };
     let (grammar, lexicon, shard) = (Named::new(grammar), Named::new(lexicon), Named::new(shard));
     let language = (!matches!(work, Work::Annotate(_))).then_some(Language { grammar, lexicon });
     let task = Task { language, shard, work, further: Vec::new() };
