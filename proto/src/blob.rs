@@ -69,9 +69,9 @@ impl Blob {
         }
     }
 
-    /// Whether only the tasks of a batch need it.
+    /// Whether it is what a batch is computed with, of no use to later ones.
     pub fn is_of_batch(&self) -> bool {
-        matches!(self, Blob::Fit(_) | Blob::Weights(_))
+        matches!(self, Blob::Decode(_) | Blob::Fit(_) | Blob::Weights(_))
     }
 
     /// Kind of the blob, for the head of its payload.
