@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use grammaton::work::lease::BatchId;
 use grammaton::work::task::ContentHash;
 
-/// Number of batches whose own blobs a member keeps: what a round was computed with is of no use in the next one, but a worker may serve several
+/// Number of batches whose own blobs are kept: what a round was computed with is of no use in the next one, but a worker may serve several
 /// jobs in turn.
-const BATCHES: usize = 4;
+pub(super) const BATCHES: usize = 4;
 
 /// Blobs that a member has.
 pub(super) struct BlobCache {

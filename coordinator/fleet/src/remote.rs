@@ -644,7 +644,7 @@ impl Admission {
                 continue;
             }
             let encodings = self.encodings.clone();
-            let encode = move || (blob.kind() as i32, encodings.of(&blob));
+            let encode = move || (blob.kind() as i32, encodings.of(&blob, batch));
             let Ok((kind, bytes)) = tokio::task::spawn_blocking(encode).await else { return false };
             let size = bytes.len() as u64;
             if is_of_batch {
