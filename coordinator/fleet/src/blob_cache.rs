@@ -53,7 +53,7 @@ impl BlobCache {
             assigned: 0,
         };
         for (hash, size) in held {
-            blob_cache.insert(hash, size);
+            blob_cache.insert(hash, size, None);
         }
         blob_cache
     }
@@ -69,9 +69,28 @@ impl BlobCache {
         self.assigned += 1;
     }
 
-    /// Adds a blob that the member has from now on, and that only tasks of this batch need.
-    pub fn insert_for(&mut self, batch: BatchId, hash: ContentHash, size: u64) {
-        self.insert(hash, size);
+    /// Records that the member keeps a blob that it made, in place of the one that it was assigned. Returns whether that is allowed: once
+    /// for each lease.
+    pub fn keep(&mut self, before: Option<ContentHash>, hash: ContentHash, size: u64) -> bool {
+        let Some(assigned) = self.assigned.checked_sub(1) else { return false };
+        self.assigned = assigned;
+        if let Some(before) = before {
+            self.replace(before);
+        }
+        self.insert(hash, size, None);
+        true
+    }
+
+    /// Adds a blob that the member has from now on, and that only tasks of `batch` need, if it is of one.
+    pub fn insert(&mut self, hash: ContentHash, size: u64, batch: Option<BatchId>) {
+        self.remove(hash);
+        self.uses += 1;
+        // Sizes are what a peer says of itself: they must not overflow.
+        self.total = self.total.saturating_add(size);
+        let key = EvictionKey { is_current: true, last_use: self.uses };
+        self.held.insert(hash, Held { size, key });
+        self.order.insert((key, hash));
+        let Some(batch) = batch else { return };
         match self.batches.iter_mut().find(|(known, _)| *known == batch) {
             Some((_, blobs)) => blobs.push(hash),
             None => self.batches.push_back((batch, vec![hash])),
@@ -81,29 +100,6 @@ impl BlobCache {
         {
             over.into_iter().for_each(|hash| self.replace(hash));
         }
-    }
-
-    /// Records that the member keeps a blob that it made, in place of the one that it was assigned. Returns whether that is allowed: once
-    /// for each lease.
-    pub fn keep(&mut self, before: Option<ContentHash>, hash: ContentHash, size: u64) -> bool {
-        let Some(assigned) = self.assigned.checked_sub(1) else { return false };
-        self.assigned = assigned;
-        if let Some(before) = before {
-            self.replace(before);
-        }
-        self.insert(hash, size);
-        true
-    }
-
-    /// Adds a blob that the member has from now on.
-    pub fn insert(&mut self, hash: ContentHash, size: u64) {
-        self.remove(hash);
-        self.uses += 1;
-        // Sizes are what a peer says of itself: they must not overflow.
-        self.total = self.total.saturating_add(size);
-        let key = EvictionKey { is_current: true, last_use: self.uses };
-        self.held.insert(hash, Held { size, key });
-        self.order.insert((key, hash));
     }
 
     /// Removes and returns the replaced blobs, and the least recently used blobs beyond the capacity; never the blobs in `needed`.
@@ -157,9 +153,9 @@ mod tests {
     fn the_least_recently_used_is_released_but_never_what_is_needed() {
         let mut blob_cache = BlobCache::new(10, [(hash(1), 4), (hash(2), 4)]);
         assert!(blob_cache.touch(hash(1)) && !blob_cache.touch(hash(3)));
-        blob_cache.insert(hash(3), 4);
+        blob_cache.insert(hash(3), 4, None);
         assert_eq!(blob_cache.release(&[hash(3)]), [hash(2)]);
-        blob_cache.insert(hash(4), 99);
+        blob_cache.insert(hash(4), 99, None);
         assert_eq!(blob_cache.release(&[hash(1), hash(4)]), [hash(3)]);
         assert!(blob_cache.touch(hash(1)) && blob_cache.touch(hash(4)) && !blob_cache.touch(hash(3)));
     }
@@ -184,7 +180,7 @@ mod tests {
         let mut blob_cache = BlobCache::new(1000, [(hash(200), 4)]);
         for batch in 0..30u8 {
             let own = [hash(2 * batch), hash(2 * batch + 1)];
-            own.iter().for_each(|&own| blob_cache.insert_for(BatchId(batch.into()), own, 4));
+            own.iter().for_each(|&own| blob_cache.insert(own, 4, Some(BatchId(batch.into()))));
             let over = batch.checked_sub(BATCHES as u8).map(|over| [hash(2 * over), hash(2 * over + 1)]);
             assert_eq!(blob_cache.release(&own), over.into_iter().flatten().collect::<Vec<_>>());
             let kept = BATCHES.min(usize::from(batch) + 1);

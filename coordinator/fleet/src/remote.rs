@@ -639,19 +639,14 @@ impl Admission {
         let blobs = Blob::of_task(task);
         let needed: Vec<ContentHash> = blobs.iter().map(Blob::hash).collect();
         for blob in blobs {
-            let (hash, is_of_batch) = (blob.hash(), blob.is_of_batch());
+            let (hash, of_batch) = (blob.hash(), blob.is_of_batch().then_some(batch));
             if blob_cache.lock().touch(hash) {
                 continue;
             }
             let encodings = self.encodings.clone();
-            let encode = move || (blob.kind() as i32, encodings.of(&blob, batch));
+            let encode = move || (blob.kind() as i32, encodings.of(&blob, of_batch));
             let Ok((kind, bytes)) = tokio::task::spawn_blocking(encode).await else { return false };
-            let size = bytes.len() as u64;
-            if is_of_batch {
-                blob_cache.lock().insert_for(batch, hash, size);
-            } else {
-                blob_cache.lock().insert(hash, size);
-            }
+            blob_cache.lock().insert(hash, bytes.len() as u64, of_batch);
             let extent = Some(payload::extent(&bytes));
             let head = v1::BlobHead { kind, extent };
             if !line.send_payload(from_coordinator::Message::Blob(head), bytes).await {

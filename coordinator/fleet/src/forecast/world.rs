@@ -305,11 +305,7 @@ impl<'a> World<'a> {
             if blob_cache.touch(hash) {
                 continue;
             }
-            if hash == of_round {
-                blob_cache.insert_for(lease.batch, hash, size);
-            } else {
-                blob_cache.insert(hash, size);
-            }
+            blob_cache.insert(hash, size, (hash == of_round).then_some(lease.batch));
             bytes += size;
             time += message;
             // What everybody needs is encoded for the first one.

@@ -31,12 +31,12 @@ impl Encodings {
     /// Minimum size that an encoding counts as, which bounds their number.
     const LEAST: usize = 4 << 20;
 
-    /// The encoding of a blob, for a task of this batch.
-    pub fn of(&self, blob: &Blob, batch: BatchId) -> Bytes {
+    /// The encoding of a blob, which only tasks of `batch` need if it is of one.
+    pub fn of(&self, blob: &Blob, batch: Option<BatchId>) -> Bytes {
         if matches!(blob, Blob::Shard(_) | Blob::ShardState(_)) {
             return blob.to_bytes(); // mostly for one member only
         }
-        let encoding = self.find(blob.hash(), blob.is_of_batch().then_some(batch));
+        let encoding = self.find(blob.hash(), batch);
         // A second task that needs the encoding waits for the first one; others do not.
         let bytes = encoding.get_or_init(|| blob.to_bytes()).clone();
         self.make_room();
@@ -84,7 +84,10 @@ mod tests {
         let weights = |round: u64| {
             Blob::Weights(Named::new([Wide::from_f64(1.0 + round as f64)].into_iter().collect()))
         };
-        let address = |blob: &Blob, batch| encodings.of(blob, BatchId(batch)).as_ptr() as usize;
+        let address = |blob: &Blob, batch| {
+            let batch = blob.is_of_batch().then_some(BatchId(batch));
+            encodings.of(blob, batch).as_ptr() as usize
+        };
         let of_lexicon: BTreeSet<usize> = (0..50)
             .map(|round| {
                 assert_eq!(address(&weights(round), round), address(&weights(round), round));
