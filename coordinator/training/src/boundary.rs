@@ -1,6 +1,6 @@
 //! A position between two symbols of a line, and the probability of a boundary there: a row of `boundaries.tsv`.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 use anyhow::{Context as _, Error, Result, ensure};
@@ -88,24 +88,23 @@ impl FromStr for BoundaryRow {
     }
 }
 
-/// The rows of a line: `probabilities` of its boundaries, the ends of its segments, and, if something was learned from annotated lines, the shares of boundaries and the
-/// ends of segments that the models found before.
-pub fn rows<'a>(
-    line: u32,
-    probabilities: &'a [f64],
-    ends: &'a [u32],
-    found: Option<(&'a [f64], &'a [u32])>,
-) -> impl Iterator<Item = String> + 'a {
-    probabilities.iter().zip(1..).map(move |(&probability, position): (_, u32)| {
-        let is_chosen = ends.binary_search(&position).is_ok();
-        let boundary = Boundary { line, position, probability, is_chosen };
-        let row = |(shares, ends): (&[f64], &[u32])| BoundaryRow {
-            boundary,
-            share: shares[position as usize - 1],
-            is_found: ends.binary_search(&position).is_ok(),
+/// The rows of a line, each with its end: `probabilities` of its boundaries, the ends of its segments, and, if something was learned from annotated lines, the shares of
+/// boundaries and the ends of segments that the models found before.
+pub fn rows(line: u32, probabilities: &[f64], ends: &[u32], found: Option<(&[f64], &[u32])>) -> String {
+    let mut rows = String::new();
+    for (&probability, position) in probabilities.iter().zip(1..) {
+        let is_end = |ends: &[u32]| ends.binary_search(&position).is_ok();
+        let boundary = Boundary { line, position, probability, is_chosen: is_end(ends) };
+        let written = match found {
+            None => writeln!(rows, "{boundary}"),
+            Some((shares, ends)) => {
+                let share = shares[position as usize - 1];
+                writeln!(rows, "{}", BoundaryRow { boundary, share, is_found: is_end(ends) })
+            }
         };
-        found.map_or_else(|| boundary.to_string(), |found| row(found).to_string())
-    })
+        written.expect("a string takes any text");
+    }
+    rows
 }
 
 #[cfg(test)]

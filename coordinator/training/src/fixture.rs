@@ -148,7 +148,7 @@ pub fn train(observer: &mut dyn Observer) -> Result<Outcome> {
 fn lexicon(lines: &[String]) -> Vec<lexicon::Entry> {
     let mut words = lexicon::Lexicon::new(" ", true);
     for (line, gold) in lines.iter().zip(GOLD) {
-        let word = |text| lexicon::Segment { text, category: None, share: Some(0.75) };
+        let word = |text: &str| lexicon::Segment { text: text.to_owned(), category: None, share: Some(0.75) };
         words.add(&line.split(' ').map(word).collect::<Vec<_>>());
         words.add_gold(gold.split(' ').map(str::to_owned).collect());
     }

@@ -54,10 +54,10 @@ impl fmt::Display for Entry {
 }
 
 /// A segment of a line.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Segment<'a> {
     /// As it is printed.
-    pub text: &'a str,
+    pub text: String,
     /// The nonterminal of its constituent, if there is a tree.
     pub category: Option<&'a str>,
     /// Probability of the segment at this place, if it is known.
@@ -98,16 +98,18 @@ impl Lexicon {
 
     /// Counts the segments of a line.
     pub fn add(&mut self, line: &[Segment<'_>]) {
-        let texts: Vec<&str> = line.iter().map(|segment| segment.text).collect();
-        for (at, segment) in line.iter().enumerate() {
-            if !self.segments.contains_key(segment.text) {
-                self.segments.insert(segment.text.to_owned(), Uses::default());
+        let texts: Vec<&str> = line.iter().map(|segment| &segment.text[..]).collect();
+        for (at, Segment { text, category, share }) in line.iter().enumerate() {
+            if !self.segments.contains_key(text) {
+                self.segments.insert(text.clone(), Uses::default());
             }
-            let uses = self.segments.get_mut(segment.text).expect("it was inserted if it was not there");
+            let uses = self.segments.get_mut(text).expect("it was inserted if it was not there");
             uses.count += 1;
-            uses.shares = segment.share.map(|share| uses.shares.unwrap_or_default() + share);
-            if let Some(category) = segment.category {
-                *uses.categories.entry(category.to_owned()).or_default() += 1;
+            uses.shares = share.map(|share| uses.shares.unwrap_or_default() + share);
+            match category.map(|category| (category, uses.categories.get_mut(category))) {
+                Some((_, Some(count))) => *count += 1,
+                Some((category, None)) => drop(uses.categories.insert(category.to_owned(), 1)),
+                None => {}
             }
             if uses.examples.len() < EXAMPLES {
                 let example = excerpt(&texts, at, self.separator);
@@ -176,7 +178,7 @@ mod tests {
     use super::*;
 
     fn line(text: &str) -> Vec<Segment<'_>> {
-        text.split(' ').map(|text| Segment { text, category: None, share: None }).collect()
+        text.split(' ').map(|text| Segment { text: text.to_owned(), category: None, share: None }).collect()
     }
 
     fn printed(entries: &[Entry]) -> Vec<String> {
@@ -198,7 +200,8 @@ mod tests {
     #[test]
     fn shares_are_means_and_the_most_frequent_category_counts() {
         let mut lexicon = Lexicon::new(" ", true);
-        let of = |category, share| Segment { text: "a", category: Some(category), share: Some(share) };
+        let of =
+            |category, share| Segment { text: "a".to_owned(), category: Some(category), share: Some(share) };
         lexicon.add(&[of("Stem", 1.0), of("Prefix", 0.5), of("Prefix", 0.0)]);
         lexicon.add(&[of("Stem", 0.5)]);
         lexicon.add_gold(vec!["a".to_owned()]);

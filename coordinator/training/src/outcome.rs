@@ -139,7 +139,7 @@ pub struct Decoding {
 #[derive(Debug)]
 pub struct Lines {
     text: BufWriter<SpooledTempFile>,
-    n: usize,
+    is_empty: bool,
 }
 
 /// Bytes of lines that stay in memory.
@@ -147,26 +147,31 @@ const IN_MEMORY: usize = 1 << 20;
 
 impl Default for Lines {
     fn default() -> Lines {
-        Lines { text: BufWriter::new(SpooledTempFile::new(IN_MEMORY)), n: 0 }
+        Lines { text: BufWriter::new(SpooledTempFile::new(IN_MEMORY)), is_empty: true }
     }
 }
 
 impl Lines {
     /// None yet; the file that many of them need is made in `folder`.
     pub fn new_in(folder: &Path) -> Lines {
-        Lines { text: BufWriter::new(tempfile::spooled_tempfile_in(IN_MEMORY, folder)), n: 0 }
+        Lines { text: BufWriter::new(tempfile::spooled_tempfile_in(IN_MEMORY, folder)), is_empty: true }
     }
 
     /// Adds a line.
     pub fn push(&mut self, line: &str) -> io::Result<()> {
-        self.n += 1;
-        self.text.write_all(line.as_bytes())?;
-        self.text.write_all(b"\n")
+        self.push_all(line)?;
+        self.push_all("\n")
+    }
+
+    /// Adds lines, each with its end.
+    pub fn push_all(&mut self, lines: &str) -> io::Result<()> {
+        self.is_empty &= lines.is_empty();
+        self.text.write_all(lines.as_bytes())
     }
 
     /// Whether there are no results.
     pub fn is_empty(&self) -> bool {
-        self.n == 0
+        self.is_empty
     }
 
     /// Writes all of them.

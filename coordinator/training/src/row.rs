@@ -109,6 +109,11 @@ pub struct Gaps {
 }
 
 impl Gaps {
+    /// The lines up to this one are done.
+    pub fn after(line: u32) -> Gaps {
+        Gaps { done: line }
+    }
+
     /// Empty lines between the last sentence and the one in `line`; with the number of lines plus one, the empty lines at the end.
     pub fn before(&mut self, line: u32) -> Range<u32> {
         let gap = self.done + 1..line;

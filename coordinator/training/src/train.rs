@@ -22,10 +22,13 @@
 mod altered;
 pub mod annotations;
 pub mod auto_grammars;
+mod ballots;
 pub mod brackets;
 pub mod checkpoint;
 pub mod checkpoint_writer;
 mod contexts;
+mod deciders;
+mod decodings;
 pub mod dependencies;
 mod found;
 mod gold;
@@ -46,6 +49,7 @@ pub mod rounds;
 #[cfg(test)]
 mod same_bits;
 pub mod segment_lengths;
+mod sentence;
 pub mod spill;
 pub mod start;
 pub mod start_trees;
@@ -77,6 +81,7 @@ use crate::metrics::{
 use crate::model::parameters_sha256;
 use crate::outcome::{Heads, Outcome};
 use crate::train::checkpoint::{Checkpoint, Checkpoints, Origin, Progress, Resumed};
+use ballots::Ballots;
 use checkpoint_writer::CheckpointWriter;
 use grammaton::methods;
 use grammaton::prepare::Chosen;
@@ -84,7 +89,7 @@ use grammaton::prepare::candidates::StringChoice;
 use group::{Inputs, Prepared, of_point};
 use input::Dataset;
 use prepare::Items;
-use readings::{Ballots, Readings};
+use readings::Readings;
 use rounds::{FinishedPoint, Training};
 use scheduler::{FailedAttempt, Fault};
 use stopped::{Resumable, Stopped, is_cancellation};

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use anyhow::Result;
-use grammaton::data::corpus::{Corpus, Unit};
+use grammaton::data::corpus::Unit;
 use grammaton::grammar::tree::Tree;
 use grammaton::models::Model;
-use grammaton::models::crf::Evidence;
+use rayon::prelude::*;
 
-use super::posterior::Probabilities;
+use super::sentence::{Reading, Sentence, TOGETHER};
 use crate::boundary;
 use crate::lexicon::{Entry, Lexicon, Segment};
 use crate::model;
@@ -16,8 +16,10 @@ use crate::outcome::Lines;
 
 /// Segments and boundaries of the lines so far.
 pub struct Found<'a> {
+    /// Position of the recommended decoding.
+    recommended: usize,
     /// Names of the nonterminals whose constituents are segments.
-    labels: Vec<&'a str>,
+    labels: &'a [&'a str],
     unit: Unit,
     lexicon: Lexicon,
     /// The table of boundaries.
@@ -25,9 +27,10 @@ pub struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// None yet, in lines of this unit; `header` has the columns of the table of boundaries. The file that a long table needs is made in `folder`.
+    /// None yet, by the decoding at this position, in lines of this unit; `header` has the columns of the table of boundaries. The file that a long table needs is made
+    /// in `folder`.
     pub fn new(
-        labels: Vec<&'a str>,
+        (recommended, labels): (usize, &'a [&'a str]),
         unit: Unit,
         has_gold: bool,
         header: &'static str,
@@ -35,49 +38,60 @@ impl<'a> Found<'a> {
     ) -> Result<Found<'a>> {
         let mut boundaries = Lines::new_in(folder);
         boundaries.push(header)?;
-        Ok(Found { labels, unit, lexicon: Lexicon::new(unit.separators().1, has_gold), boundaries })
+        let lexicon = Lexicon::new(unit.separators().1, has_gold);
+        Ok(Found { recommended, labels, unit, lexicon, boundaries })
     }
 
-    /// Adds the gold analyses of the sentence at a position of `corpus`, if it has any.
-    pub fn gold(&mut self, corpus: &Corpus, at: usize) {
-        let analyses = corpus.gold.iter().flat_map(|gold| &gold[at]);
-        analyses.for_each(|ends| self.lexicon.add_gold(corpus.segments(at, ends)));
-    }
-
-    /// Adds the sentence at a position of `corpus`, whose segments end at `ends` and are constituents of `tree`, if there is one, with the
-    /// probabilities of its segments, if they are known.
-    pub fn sentence(
-        &mut self,
-        corpus: &Corpus,
-        at: usize,
-        ends: &[u32],
-        tree: Option<&str>,
-        probabilities: Option<&Probabilities>,
-    ) -> Result<()> {
-        let segments = corpus.segments(at, ends);
-        let tree = tree.map(Tree::parse).transpose()?;
-        let constituents = tree.as_ref().map(|tree| tree.segments(|label| self.labels.contains(&label)));
-        let segment = |at: usize| Segment {
-            text: &segments[at],
-            category: constituents.as_ref().and_then(|found| found.get(at)?.1),
-            share: probabilities.map(|found| found.segments[at]),
-        };
-        self.lexicon.add(&(0..segments.len()).map(segment).collect::<Vec<_>>());
+    /// Adds the next sentences: their gold analyses, if they have any, the segments of those that are analysed, which are constituents of their trees if there are trees,
+    /// and the boundaries of those that were trained on, with their probabilities, if these are known.
+    pub fn add(&mut self, sentences: &[Sentence<'_>]) -> Result<()> {
+        let parts: Vec<(Vec<Vec<Segment<'a>>>, String)> = sentences
+            .par_chunks(TOGETHER)
+            .map(|part| -> Result<_> {
+                let segments = part.iter().map(|sentence| self.segments(sentence)).collect::<Result<_>>()?;
+                Ok((segments, self.rows(part)))
+            })
+            .collect::<Result<_>>()?;
+        for (segments, boundaries) in parts {
+            segments.into_iter().for_each(|line| self.lexicon.add(&line));
+            self.boundaries.push_all(&boundaries)?;
+        }
+        for Sentence { corpus, at, .. } in sentences {
+            let analyses = corpus.gold.iter().flat_map(|gold| &gold[*at]);
+            analyses.for_each(|ends| self.lexicon.add_gold(corpus.segments(*at, ends)));
+        }
         Ok(())
     }
 
-    /// Adds the boundaries of a line that was trained on, whose segments end at `ends`, with their probabilities, and what the models found before something was
-    /// learned, if something was.
-    pub fn boundaries(
-        &mut self,
-        line: u32,
-        ends: &[u32],
-        probabilities: &Probabilities,
-        evidence: Option<Evidence<'_>>,
-    ) -> Result<()> {
-        let found = evidence.map(|evidence| (evidence.shares, evidence.ends));
-        let mut rows = boundary::rows(line, &probabilities.boundaries, ends, found);
-        Ok(rows.try_for_each(|row| self.boundaries.push(&row))?)
+    fn segments(&self, sentence: &Sentence<'_>) -> Result<Vec<Segment<'a>>> {
+        let Sentence { corpus, at, readings, probabilities, .. } = sentence;
+        let Reading { ends, tree, analysed, .. } = &readings[self.recommended];
+        if !analysed {
+            return Ok(Vec::new());
+        }
+        let tree = tree.map(Tree::parse).transpose()?;
+        let label = |name: &str| self.labels.iter().copied().find(|label| *label == name);
+        let constituents = tree.as_ref().map(|tree| tree.segments(|name| label(name).is_some()));
+        let category = |at: usize| label(constituents.as_ref()?.get(at)?.1?);
+        let segment = |(at, text): (usize, String)| Segment {
+            text,
+            category: category(at),
+            share: probabilities.as_ref().map(|found| found.segments[at]),
+        };
+        Ok(corpus.segments(*at, ends).into_iter().enumerate().map(segment).collect())
+    }
+
+    /// Rows of the table.
+    fn rows(&self, sentences: &[Sentence<'_>]) -> String {
+        let mut rows = String::new();
+        for sentence in sentences.iter().filter(|sentence| sentence.place.is_some()) {
+            let Reading { ends, analysed, .. } = &sentence.readings[self.recommended];
+            if let Some(probabilities) = sentence.probabilities.as_ref().filter(|_| *analysed) {
+                let found = sentence.evidence.map(|evidence| (evidence.shares, evidence.ends));
+                rows += &boundary::rows(sentence.line(), &probabilities.boundaries, ends, found);
+            }
+        }
+        rows
     }
 
     /// The lexicon, with the probabilities of strings by `model`, and the table of boundaries.

@@ -36,7 +36,8 @@ impl Table {
         );
         let file = atomic_write::create(path).with_context(|| refused(path))?;
         let mut table = Table { path: path.to_owned(), file: BufWriter::new(file) };
-        table.line(if is_corrected { BoundaryRow::HEADER } else { Boundary::HEADER })?;
+        let header = if is_corrected { BoundaryRow::HEADER } else { Boundary::HEADER };
+        table.write(&format!("{header}\n"))?;
         Ok(table)
     }
 
@@ -47,11 +48,11 @@ impl Table {
         let probabilities = probabilities
             .context("internal error: a sentence was read without probabilities; please report it")?;
         let found = found.as_ref().map(|(shares, ends)| (&shares[..], &ends[..]));
-        boundary::rows(line, &probabilities.boundaries, ends, found).try_for_each(|row| self.line(&row))
+        self.write(&boundary::rows(line, &probabilities.boundaries, ends, found))
     }
 
-    fn line(&mut self, line: &str) -> Result<()> {
-        writeln!(self.file, "{line}").with_context(|| refused(&self.path))
+    fn write(&mut self, lines: &str) -> Result<()> {
+        self.file.write_all(lines.as_bytes()).with_context(|| refused(&self.path))
     }
 
     /// Puts the file in its place.
