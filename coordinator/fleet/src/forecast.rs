@@ -186,6 +186,8 @@ pub struct Forecast {
     pub first: Round,
     /// A later round: the mean of the measured ones, of at most [`MOST_AGAIN`].
     pub round: Round,
+    /// Twice the standard error of its time, as a share of it: how much the measured rounds differ. `None` with one.
+    pub error: Option<f64>,
     /// Efficiency of a later round: work ÷ (workers × threads × time).
     pub efficiency: f64,
     /// Shares of its time.
@@ -209,7 +211,8 @@ pub fn forecast(load: &Load, n_tasks: usize, cluster: &Cluster, seed: u64) -> Fo
             worlds.map(|(load, cluster)| scope.spawn(move || rounds(load, n_tasks, &cluster, seed)));
         threads.map(|thread| thread.join().expect("a world that panics is a bug"))
     });
-    let [(first, round), (_, wide), (_, quick), (_, near)] = passed;
+    let [(first, later), wide, quick, near] = passed;
+    let (round, [wide, quick, near]) = (mean(&later), [wide, quick, near].map(|(_, later)| mean(&later)));
     let compute = round.work_seconds / cluster.slots();
     // Less of one thing may, by chance of the order, take a little longer: no share is negative.
     let saved = |before: f64, after: f64| (before - after).max(0.0);
@@ -225,19 +228,19 @@ pub fn forecast(load: &Load, n_tasks: usize, cluster: &Cluster, seed: u64) -> Fo
         tasks: n_tasks,
         first,
         round,
+        error: error(&later),
         efficiency: compute / round.seconds,
         share,
         bottleneck: share.bottleneck(),
     }
 }
 
-/// The first round, and the mean of those after it.
-pub fn rounds(load: &Load, n_tasks: usize, cluster: &Cluster, seed: u64) -> (Round, Round) {
+/// The first round, and those after it.
+fn rounds(load: &Load, n_tasks: usize, cluster: &Cluster, seed: u64) -> (Round, Vec<Round>) {
     let mut world = World::new(load, n_tasks, cluster, seed);
     let first = world.round();
     let n_again = load.tasks.iter().map(|task| task.again.len()).max().unwrap_or(1);
-    let later: Vec<Round> = (0..n_again.clamp(1, MOST_AGAIN)).map(|_| world.round()).collect();
-    (first, mean(&later))
+    (first, (0..n_again.clamp(1, MOST_AGAIN)).map(|_| world.round()).collect())
 }
 
 /// Simulates a first round. Returns the number of events of the scheduler, so that the caller can measure the time of one.
@@ -245,6 +248,13 @@ pub fn n_events(load: &Load, n_tasks: usize, cluster: &Cluster, seed: u64) -> u6
     let mut world = World::new(load, n_tasks, cluster, seed);
     world.round();
     world.n_events()
+}
+
+/// [`Forecast::error`] of these rounds.
+fn error(rounds: &[Round]) -> Option<f64> {
+    let (n, mean) = (rounds.len() as f64, mean(rounds).seconds);
+    let squares: f64 = rounds.iter().map(|round| (round.seconds - mean).powi(2)).sum();
+    (rounds.len() > 1 && mean > 0.0).then(|| 2.0 * (squares / (n - 1.0) / n).sqrt() / mean)
 }
 
 fn mean(rounds: &[Round]) -> Round {
@@ -350,6 +360,24 @@ mod tests {
         Cluster { bandwidth: f64::INFINITY, latency: Duration::ZERO, ..cluster(workers, threads) }
     }
 
+    fn first_and_mean(load: &Load, n_tasks: usize, workers: usize) -> (Round, Round) {
+        let (first, later) = rounds(load, n_tasks, &cluster(workers, 1), 1);
+        (first, mean(&later))
+    }
+
+    #[test]
+    fn the_error_is_that_of_the_mean_of_the_measured_rounds() {
+        let of = |again: &[u64]| {
+            let again: Vec<Duration> = again.iter().copied().map(millis).collect();
+            let task = TaskLoad { first: again[0], again, ..TaskLoad::default() };
+            forecast(&Load { tasks: vec![task], ..Load::default() }, 2, &ideal(2, 1), 1).error
+        };
+        assert_eq!((of(&[20]), of(&[20, 20, 20])), (None, Some(0.0)));
+        // A mean of 20 with a deviation of 10 ÷ √3.
+        let found = of(&[10, 20, 30]).unwrap();
+        assert!((found - 1.0 / 3.0_f64.sqrt()).abs() < 1e-9, "{found}");
+    }
+
     #[test]
     fn equal_shards_alone_go_in_as_many_turns_as_it_takes() {
         for (n_tasks, workers, threads, turns) in
@@ -380,7 +408,7 @@ mod tests {
     #[test]
     fn bytes_are_those_of_leases_and_answers_and_at_first_of_blobs() {
         let load = loaded(&[10, 20, 30]);
-        let (first, round) = rounds(&load, 3, &cluster(1, 1), 1);
+        let (first, round) = first_and_mean(&load, 3, 1);
         assert_eq!(round.bytes_down, 3 * 80_000);
         assert_eq!(first.bytes_down, 3 * (80_000 + 20_000) + 500_000);
         // A sign of life in a second, at most.
@@ -390,11 +418,11 @@ mod tests {
     #[test]
     fn a_shard_stays_with_the_member_that_has_its_state() {
         let mut load = loaded(&[10, 20, 30, 10, 20, 30]);
-        let without = rounds(&load, 6, &cluster(2, 1), 1);
+        let without = first_and_mean(&load, 6, 2);
         load.tasks
             .iter_mut()
             .for_each(|task| task.shard_state = Some(Message { bytes: 7, ..Message::default() }));
-        let with = rounds(&load, 6, &cluster(2, 1), 1);
+        let with = first_and_mean(&load, 6, 2);
         assert_eq!(with.0.bytes_down, without.0.bytes_down, "there is none yet");
         // It travels with its shard, if that has to go elsewhere; what it takes the place of is released.
         let more = with.1.bytes_down - without.1.bytes_down;

@@ -27,7 +27,7 @@ impl fmt::Display for Boundary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Boundary { line, position, probability, is_chosen } = self;
         let boundary = if *is_chosen { "yes" } else { "no" };
-        write!(f, "{line}\t{position}\t{probability:.4}\t{boundary}")
+        write!(f, "{line}\t{position}\t{}\t{boundary}", Decimals(*probability))
     }
 }
 
@@ -61,14 +61,30 @@ impl BoundaryRow {
 
     /// A share as the table has it, with four decimals.
     pub fn rounded(share: f64) -> f64 {
-        format!("{share:.4}").parse().expect("a number that was just written")
+        Decimals(share).to_string().parse().expect("a number that was just written")
+    }
+}
+
+/// A probability with four decimals, as `{:.4}` prints it: tables have millions, and that is slow for 1, which most are near.
+struct Decimals(f64);
+
+impl fmt::Display for Decimals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scaled = 1e4 * self.0;
+        // Half between two numbers, it is the exact value of the probability that decides.
+        let is_half = (scaled - scaled.floor() - 0.5).abs() < 1e-6;
+        if is_half || self.0.is_sign_negative() || !(0.0..=1.0).contains(&self.0) {
+            return write!(f, "{:.4}", self.0);
+        }
+        let scaled = scaled.round() as u32;
+        write!(f, "{}.{:04}", scaled / 10_000, scaled % 10_000)
     }
 }
 
 impl fmt::Display for BoundaryRow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let BoundaryRow { boundary, share, is_found } = self;
-        write!(f, "{boundary}\t{share:.4}\t{}", if *is_found { "yes" } else { "no" })
+        write!(f, "{boundary}\t{}\t{}", Decimals(*share), if *is_found { "yes" } else { "no" })
     }
 }
 
@@ -109,7 +125,23 @@ pub fn rows(line: u32, probabilities: &[f64], ends: &[u32], found: Option<(&[f64
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        /// Law: every number is printed as `{:.4}` prints it, also near a half and beside 0 and 1.
+        #[test]
+        fn decimals_are_those_of_the_library(number in prop_oneof![
+            0.0..=1.0_f64,
+            (0..=20_000_u32, -3..=3_i64).prop_map(|(half, steps)| {
+                f64::from_bits((f64::from(half) / 20_000.0).to_bits().saturating_add_signed(steps))
+            }),
+            any::<f64>(),
+        ]) {
+            prop_assert_eq!(Decimals(number).to_string(), format!("{number:.4}"));
+        }
+    }
 
     #[test]
     fn a_row_has_a_value_for_each_column() {

@@ -122,7 +122,9 @@ impl Lexicon {
 
     /// Adds segments of the gold segmentation.
     pub fn add_gold(&mut self, segments: Vec<String>) {
-        self.gold.iter_mut().for_each(|gold| gold.extend(segments.iter().cloned()));
+        if let Some(gold) = &mut self.gold {
+            gold.extend(segments);
+        }
     }
 
     /// The entries, by count, then by segment. `weights`: nonterminals with their strings, as they are printed, and the mean weights of these.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cli::commands::plan::probe::measure;
-use fleet::forecast::{Cluster, TaskLoad, rounds};
+use fleet::forecast::{Cluster, TaskLoad, forecast};
 use fleet::{Fleet, FleetConfig, FleetError, Listen, Map, MapReport, Stage, Tasks};
 use grammaton::work::task::Answer;
 use grammaton_tests::folder::{Folder, examples};
@@ -95,7 +95,7 @@ fn the_bytes_of_a_round_are_those_of_real_workers() {
             let shard_bytes = bytes(|task| task.shard.bytes);
             let latency = Duration::from_micros(50);
             let cluster = Cluster { workers, threads: 1, bandwidth: 1e9, latency, cores: 2, cache: 1 << 30 };
-            let (_, estimated) = rounds(load, n_tasks, &cluster, 1);
+            let estimated = forecast(load, n_tasks, &cluster, 1).round;
             // No backups, which depend on time.
             let (sent, received) = (report.bytes_sent, report.bytes_received);
             let of_leases = |bytes: u64| bytes * report.attempts as u64 / n_tasks as u64;

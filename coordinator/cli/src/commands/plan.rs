@@ -213,10 +213,11 @@ fn text(report: &Report<'_>) -> String {
              cores"
         ),
         format!(
-            "{:>8} {:>8} {:>10} {:>10} {:>9} {:>9} {:>9} | {:>9} {:>9} {:>11} {:>9} {:>9}  bottleneck",
+            "{:>8} {:>8} {:>10} {:>6} {:>10} {:>9} {:>9} {:>9} | {:>9} {:>9} {:>11} {:>9} {:>9}  bottleneck",
             "workers",
             "tasks",
             "round, s",
+            "±",
             "efficiency",
             "first, s",
             "down, MB",
@@ -229,9 +230,10 @@ fn text(report: &Report<'_>) -> String {
         ),
     ];
     lines.extend(report.forecasts.iter().map(|forecast| {
-        let Forecast { workers, tasks, first, round, efficiency, share, bottleneck } = forecast;
+        let Forecast { workers, tasks, first, round, error, efficiency, share, bottleneck } = forecast;
+        let error = error.map_or_else(|| "–".to_owned(), |error| format!("{:.0} %", 100.0 * error));
         format!(
-            "{workers:>8} {tasks:>8} {:>10.4} {:>8.1} % {:>9.3} {:>9.1} {:>9.1} | {:>9.4} {:>9.4} {:>11.4} {:>9.4} {:>9.4}  {}",
+            "{workers:>8} {tasks:>8} {:>10.4} {error:>6} {:>8.1} % {:>9.3} {:>9.1} {:>9.1} | {:>9.4} {:>9.4} {:>11.4} {:>9.4} {:>9.4}  {}",
             round.seconds,
             100.0 * efficiency,
             first.seconds,
@@ -245,6 +247,10 @@ fn text(report: &Report<'_>) -> String {
             bottleneck.name(),
         )
     }));
+    lines.push(
+        "±: twice the standard error of the measured rounds; docs/SCALING.md has how far forecasts were from real workers"
+            .to_owned(),
+    );
     lines.push(String::new());
     lines.join("\n")
 }

@@ -26,6 +26,16 @@ pub struct Found<'a> {
     boundaries: Lines,
 }
 
+/// What some sentences add.
+struct Part<'a> {
+    /// By sentence.
+    segments: Vec<Vec<Segment<'a>>>,
+    /// Segments of all gold analyses.
+    gold: Vec<String>,
+    /// Rows of the table.
+    boundaries: String,
+}
+
 impl<'a> Found<'a> {
     /// None yet, by the decoding at this position, in lines of this unit; `header` has the columns of the table of boundaries. The file that a long table needs is made
     /// in `folder`.
@@ -45,22 +55,25 @@ impl<'a> Found<'a> {
     /// Adds the next sentences: their gold analyses, if they have any, the segments of those that are analysed, which are constituents of their trees if there are trees,
     /// and the boundaries of those that were trained on, with their probabilities, if these are known.
     pub fn add(&mut self, sentences: &[Sentence<'_>]) -> Result<()> {
-        let parts: Vec<(Vec<Vec<Segment<'a>>>, String)> = sentences
-            .par_chunks(TOGETHER)
-            .map(|part| -> Result<_> {
-                let segments = part.iter().map(|sentence| self.segments(sentence)).collect::<Result<_>>()?;
-                Ok((segments, self.rows(part)))
-            })
-            .collect::<Result<_>>()?;
-        for (segments, boundaries) in parts {
-            segments.into_iter().for_each(|line| self.lexicon.add(&line));
+        let parts = sentences.par_chunks(TOGETHER).map(|part| self.part(part));
+        for Part { segments, gold, boundaries } in parts.collect::<Result<Vec<_>>>()? {
+            segments.iter().for_each(|line| self.lexicon.add(line));
+            self.lexicon.add_gold(gold);
             self.boundaries.push_all(&boundaries)?;
         }
-        for Sentence { corpus, at, .. } in sentences {
-            let analyses = corpus.gold.iter().flat_map(|gold| &gold[*at]);
-            analyses.for_each(|ends| self.lexicon.add_gold(corpus.segments(*at, ends)));
-        }
         Ok(())
+    }
+
+    fn part(&self, sentences: &[Sentence<'_>]) -> Result<Part<'a>> {
+        let gold = sentences.iter().flat_map(|sentence| {
+            let analyses = sentence.gold().into_iter().flatten();
+            analyses.flat_map(|ends| sentence.corpus.segments(sentence.at, ends))
+        });
+        Ok(Part {
+            segments: sentences.iter().map(|sentence| self.segments(sentence)).collect::<Result<_>>()?,
+            gold: gold.collect(),
+            boundaries: self.rows(sentences),
+        })
     }
 
     fn segments(&self, sentence: &Sentence<'_>) -> Result<Vec<Segment<'a>>> {

@@ -14,7 +14,6 @@
 //!
 //! A score whose denominator is 0 is `None`, never NaN.
 
-use std::collections::BTreeSet;
 use std::hash::Hash;
 use std::ops::AddAssign;
 
@@ -255,8 +254,8 @@ impl<T: Eq + Hash + Clone> Scorer<T> {
         }
         self.token += tokens(gold, predicted);
         self.boundary += boundaries(gold, predicted);
-        let all = |ends: &[u32]| std::iter::once(0).chain(ends.iter().copied()).collect();
-        self.edges += Count::of(&all(gold), &all(predicted));
+        let edge = || std::iter::once(&0);
+        self.edges += Count::of(edge().chain(gold), edge().chain(predicted));
         for (lexicon, ends) in [(&mut self.gold_lexicon, gold), (&mut self.predicted_lexicon, predicted)] {
             for (start, end) in spans(ends) {
                 let segment = &sentence[start as usize..end as usize];
@@ -313,13 +312,13 @@ fn spans(ends: &[u32]) -> impl Iterator<Item = (u32, u32)> + '_ {
 
 /// Segments of a sentence that end at the same positions as those of the gold, and begin there.
 pub fn tokens(gold: &[u32], predicted: &[u32]) -> Count {
-    Count::of(&spans(gold).collect(), &spans(predicted).collect())
+    Count::of(spans(gold), spans(predicted))
 }
 
 /// Boundaries inside of a sentence.
 pub fn boundaries(gold: &[u32], predicted: &[u32]) -> Count {
-    let inner = |ends: &[u32]| ends[..ends.len().saturating_sub(1)].iter().copied().collect();
-    Count::of(&inner(gold), &inner(predicted))
+    let inner = |ends: &[u32]| ..ends.len().saturating_sub(1);
+    Count::of(gold[inner(gold)].iter(), predicted[inner(predicted)].iter())
 }
 
 /// Numbers of items: right ones, those of the gold, and predicted ones.
@@ -342,8 +341,19 @@ impl AddAssign for Count {
 }
 
 impl Count {
-    fn of<T: Ord>(gold: &BTreeSet<T>, predicted: &BTreeSet<T>) -> Count {
-        Count { right: gold.intersection(predicted).count(), gold: gold.len(), predicted: predicted.len() }
+    /// Of distinct items, in ascending order.
+    fn of<T: Ord>(gold: impl Iterator<Item = T>, predicted: impl Iterator<Item = T>) -> Count {
+        let (mut count, mut predicted) = (Count::default(), predicted.peekable());
+        for item in gold {
+            count.gold += 1;
+            while predicted.next_if(|other| *other < item).is_some() {
+                count.predicted += 1;
+            }
+            let is_right = predicted.next_if(|other| *other == item).is_some();
+            count += Count { right: usize::from(is_right), gold: 0, predicted: usize::from(is_right) };
+        }
+        count.predicted += predicted.count();
+        count
     }
 
     fn prf(&self) -> Prf {
