@@ -5,7 +5,6 @@ use std::path::Path;
 use anyhow::{Result, bail, ensure};
 use basics::clock::{self, FOREVER};
 use grammaton::grammar::auto::Auto;
-use grammaton::models::baselines::Baseline;
 use training::choice::{self, Choice, SIMPLER, Trials};
 use training::events::{Observer, RunEvent};
 use training::job::{CorpusTable, ModelTable};
@@ -38,16 +37,17 @@ pub fn model(
     let vowels = known.vowels.trim();
     let names: Vec<&str> = names.iter().map(|name| name.trim()).collect();
     let begun = clock::now();
-    type Chosen = (Vec<Auto>, Effort, Option<(f64, String)>, Vec<Auto>);
+    type Chosen = (Vec<Auto>, Effort, Option<Choice>, Vec<Auto>);
     let (mut grammars, effort, chosen, simpler): Chosen = match names[..] {
         [AUTO] => {
-            let Choice { grammar, voter, threshold, reason } = choose(text, known, sampling, observer)?;
-            let effort = match voter {
+            let choice = choose(text, known, sampling, observer)?;
+            let effort = match choice.voter {
                 Some(_) => Effort { chains: 2, voter_chains: Some(1), sweeps: sweeps(text) },
                 None => SHORT,
             };
-            let grammars = std::iter::once(grammar).chain(voter).collect();
-            (grammars, effort, Some((threshold, reason)), choice::simpler(grammar).to_vec())
+            let grammars = std::iter::once(choice.grammar).chain(choice.voter).collect();
+            let simpler = choice::simpler(choice.grammar).to_vec();
+            (grammars, effort, Some(choice), simpler)
         }
         _ => {
             let grammars = names.iter().map(|name| sampling::grammar(name)).collect::<Result<_>>()?;
@@ -69,11 +69,13 @@ pub fn model(
     if grammar.has_syllables() || voters.iter().any(|voter| voter.has_syllables()) {
         keys.push(("inner_vowels", true.into()));
     }
-    if chosen.is_some() && !grammar.has_positions() {
-        keys.push(("baselines", vec![toml::Value::from(Baseline::Puddle.name())].into()));
+    let baselines = chosen.as_ref().map(Choice::baselines).unwrap_or_default();
+    if !baselines.is_empty() {
+        let names = baselines.iter().map(|baseline| toml::Value::from(baseline.name()));
+        keys.push(("baselines", names.collect::<Vec<_>>().into()));
     }
-    let contexts = chosen.as_ref().is_some_and(|(threshold, _)| *threshold == 0.0);
-    let (threshold, reason) = chosen.map_or((0.0, None), |(threshold, reason)| (threshold, Some(reason)));
+    let contexts = chosen.as_ref().is_some_and(Choice::contexts);
+    let (threshold, reason) = chosen.map_or((0.0, None), |choice| (choice.threshold, Some(choice.reason)));
     let files = Vec::new();
     let mut model = ModelFile {
         grammar,

@@ -33,6 +33,7 @@ use grammaton::data::corpus::{Corpus, Format, Options, write_line};
 use grammaton::data::eval::segmentation::score;
 use grammaton::data::vowels::{Sentences, n_nuclei};
 use grammaton::grammar::auto::Auto;
+use grammaton::models::baselines::Baseline;
 use grammaton::models::decode::Decoder;
 
 use crate::events::{Observer, RunEvent};
@@ -105,7 +106,7 @@ pub fn simpler(grammar: Auto) -> &'static [Auto] {
     if grammar.has_positions() { &[Auto::COLLOC_POSITIONS, Auto::UNIGRAM_POSITIONS] } else { &SIMPLER }
 }
 
-/// The job with the grammars that are chosen for its corpus, if it leaves the choice open; `fleet` computes the trials.
+/// The job with what is chosen for its corpus, if it leaves the choice open; `fleet` computes the trials. What the job says of votes and thresholds itself, stays.
 pub fn chosen(job: &Job, fleet: &dyn Map, observer: &mut dyn Observer) -> Result<Option<Job>> {
     if job.model.grammar != GrammarSource::Choose {
         return Ok(None);
@@ -118,12 +119,29 @@ pub fn chosen(job: &Job, fleet: &dyn Map, observer: &mut dyn Observer) -> Result
         let marks = job.corpus.position_marks();
         SegmentedFile::read(annotated, &job.corpus.options(), &marks)?.known_in(&corpus)
     };
-    let (table, model) = (&job.corpus, &job.model);
+    let (table, model) = (&job.corpus, &ModelTable { inner_vowels: true, ..job.model.clone() });
     let choice = choose(&corpus, &annotated, &mut Trials { table, model, share: 1.0, fleet, observer })?;
-    let Choice { grammar, voter, reason, .. } = choice.of_able(&corpus, table, model, fleet)?;
-    let voters: Vec<GrammarSource> = voter.into_iter().map(GrammarSource::Auto).collect();
-    observer.on(&RunEvent::Notice(reason.clone()))?;
-    Ok(Some(job.with_grammars(GrammarSource::Auto(grammar), voters)))
+    let choice = choice.of_able(&corpus, table, model, fleet)?;
+    observer.on(&RunEvent::Notice(choice.reason.clone()))?;
+    Ok(Some(choice.of_job(job)))
+}
+
+/// A job in which is open again what `open` leaves to the choice: of two jobs that were chosen for the same one, the same.
+pub fn opened(mut job: Job, open: &Job) -> Job {
+    if open.model.grammar != GrammarSource::Choose {
+        return job;
+    }
+    let ModelTable { grammar, voters, voter_chains, .. } = open.model.clone();
+    job.model = ModelTable { grammar, voters, voter_chains, ..job.model };
+    job.model.inner_vowels &= open.model.inner_vowels;
+    if open.model.baselines.is_empty() {
+        job.model.baselines.clear();
+    }
+    if open.output.threshold == 0.0 {
+        job.output.threshold = 0.0;
+        job.output.contexts &= open.output.contexts;
+    }
+    job
 }
 
 /// Short chains on a part of a corpus.
@@ -163,6 +181,31 @@ pub fn choose(corpus: &Corpus, annotated: &Annotated, trials: &mut Trials<'_>) -
 const OF_SOUNDS: [Auto; 5] = [THREE_LEVELS, ONE_LEVEL, FUNCTION_WORDS, Auto::COLLOC, Auto::UNIGRAM];
 
 impl Choice {
+    /// Segmentations without training that vote with the models.
+    pub fn baselines(&self) -> Vec<Baseline> {
+        if self.grammar.has_positions() { Vec::new() } else { vec![Baseline::Puddle] }
+    }
+
+    /// Whether the symbols around boundaries vote.
+    pub fn contexts(&self) -> bool {
+        self.threshold == 0.0
+    }
+
+    /// A job that leaves the choice open, with this choice ([`opened`] is the way back).
+    fn of_job(&self, job: &Job) -> Job {
+        let voters = self.voter.into_iter().map(GrammarSource::Auto).collect();
+        let mut job = job.with_grammars(GrammarSource::Auto(self.grammar), voters);
+        job.model.inner_vowels |= self.grammar.has_syllables() || self.voter.is_some_and(Auto::has_syllables);
+        if job.model.baselines.is_empty() {
+            job.model.baselines = self.baselines();
+        }
+        if job.output.threshold == 0.0 {
+            job.output.threshold = self.threshold;
+            job.output.contexts |= self.contexts();
+        }
+        job
+    }
+
     /// The choice without the grammars that cannot analyse the longest utterance, or else the first simpler one that can.
     pub fn of_able(
         self,
@@ -412,6 +455,42 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// Law: what the job says itself stays, all else is chosen, and what was chosen can be left open again.
+    #[test]
+    fn a_choice_keeps_what_the_job_says_and_can_be_taken_back() {
+        let settings = [
+            "",
+            "model.baselines=[\"dibs\"]",
+            "output.threshold=0.4",
+            "output.contexts=true",
+            "model.inner_vowels=true",
+            "model.voter_chains=3",
+        ];
+        for [one, other] in settings.iter().flat_map(|one| settings.map(|other| [*one, other])) {
+            let set: Vec<String> =
+                [one, other].iter().filter(|set| !set.is_empty()).map(|set| (*set).to_owned()).collect();
+            let text = "[model]\ngrammar = \"auto\"\n[corpus]\npath = \"a.txt\"\n[inference]\nmethod = \"hastings\"\n";
+            let open = Job::parse(text, "job.toml", Path::new("."), &set).unwrap();
+            for (grammar, voter, threshold) in [
+                (THREE_LEVELS, Some(ONE_LEVEL), 0.0),
+                (Auto::UNIGRAM, None, 0.0),
+                (Auto::COLLOC3_POSITIONS, None, HALF),
+            ] {
+                let choice = Choice { grammar, voter, threshold, reason: String::new() };
+                let job = choice.of_job(&open);
+                let says = |key: &str| set.iter().any(|set| set.starts_with(key));
+                assert_eq!(job.model.grammar, GrammarSource::Auto(grammar));
+                let dibs = says("model.baselines").then(|| vec![Baseline::Dibs]);
+                assert_eq!(job.model.baselines, dibs.unwrap_or_else(|| choice.baselines()));
+                assert_eq!(job.output.threshold, if says("output.threshold") { 0.4 } else { threshold });
+                let is_voting = job.output.threshold == 0.0;
+                assert_eq!(job.output.contexts, is_voting || says("output.contexts"), "{set:?}");
+                assert_eq!(job.model.inner_vowels, grammar.has_syllables() || says("model.inner_vowels"));
+                assert_eq!(opened(job, &open).to_toml(), open.to_toml(), "{set:?}");
+            }
+        }
+    }
 
     proptest! {
         #[test]

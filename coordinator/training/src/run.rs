@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::cascade::First;
 use crate::choice;
 use crate::events::{All, Observer, RunEvent};
-use crate::job::{GrammarSource, Job, ModelTable, OutputTable};
+use crate::job::{Job, OutputTable};
 use crate::metrics::{RoundMetrics, Summary};
 use crate::outcome::{FleetUse, Outcome};
 use crate::output::Output;
@@ -70,13 +70,9 @@ impl<'a> Run<'a> {
         }
         let found = self.output.job().map(|found| {
             let dir = self.job.output.dir.clone();
+            let found = choice::opened(found, &self.job);
             let output = OutputTable { dir, ..found.output.clone() };
-            let mut model = found.model.clone();
-            if self.job.model.grammar == GrammarSource::Choose {
-                let ModelTable { grammar, voters, voter_chains, .. } = self.job.model.clone();
-                model = ModelTable { grammar, voters, voter_chains, ..model };
-            }
-            Job { output, model, ..found }.to_toml()
+            Job { output, ..found }.to_toml()
         });
         if found.is_some_and(|found| found == self.job.to_toml()) {
             return Ok(true);

@@ -58,7 +58,7 @@ table! {
     kind: ModelKind = ModelKind::default(), Rules::read_by(EVERY);
 
     /// The grammar: a file or URL in py-cfg's syntax, or a grammar made from the corpus, such as `auto:colloc3-syllable` (see below). With
-    /// `auto`, short trials without gold choose it and a voter, as `grammaton segment` does.
+    /// `auto`, short trials without gold choose it and all that votes with it (`voters`, `baselines`, `output.contexts`, or `output.threshold`), as `grammaton segment` does.
     grammar: GrammarSource = GrammarSource::File(PathBuf::new()),
         Rules::read_by(EVERY)
             .required()
