@@ -61,44 +61,43 @@ pub fn vote_with(
     sentences: &[Vec<u32>],
     of_models: Vec<Segments>,
 ) -> Vote {
-    let mut all: Vec<Segments> = of_models.iter().map(Segments::with_symbols).collect();
-    let (mut winners, mut price) = vote(&all);
+    let mut sums: Vec<Segments> = of_models.iter().map(Segments::with_symbols).collect();
+    drop(of_models);
+    let (by_models, price) = vote(&sums);
     let expected = 2.0 * price;
     let (mut learned, mut weight) = (Vec::new(), 1.0);
     for baseline in baselines {
         let of_text = baseline.learn(sentences);
         let found: Vec<Vec<u32>> = sentences.iter().map(|sentence| of_text.segment(sentence)).collect();
-        let agreement = score(sentences, &winners, &found).token.f1.unwrap_or(0.0);
+        let agreement = score(sentences, &by_models, &found).token.f1.unwrap_or(0.0);
         let most = MOST * (1.0 - expected) / (1.0 - agreement).max(f64::MIN_POSITIVE);
         let of_baseline = (agreement * agreement).min(most);
-        all.iter_mut().zip(&found).for_each(|(all, ends)| all.add(&Segments::certain(ends), of_baseline));
+        sums.iter_mut().zip(&found).for_each(|(sum, ends)| sum.add(&Segments::certain(ends), of_baseline));
         learned.push((of_text, of_baseline));
         weight += of_baseline;
+    }
+    let elect = |means: Vec<Segments>, learned| {
+        let (winners, price) = vote(&means);
+        Vote { winners, price, learned, contexts: None, in_place: None, means }
+    };
+    let without: Vec<Segments> = sums.iter().map(|sum| sum.clone().over(weight)).collect();
+    if !with_contexts {
+        return elect(without, learned);
     }
     let learn = |boundaries: &[Vec<f64>]| {
         let found = sentences.iter().zip(boundaries);
         Contexts::learn(found.map(|(sentence, boundaries)| (&sentence[..], &boundaries[..])))
     };
-    let boundaries: Option<Vec<Vec<f64>>> = with_contexts
-        .then(|| all.iter().map(|segments| segments.clone().over(weight).boundaries()).collect());
-    let contexts = boundaries.as_deref().map(learn);
-    if let Some(contexts) = &contexts {
-        let of_sentence = all.iter_mut().zip(sentences);
-        of_sentence.for_each(|(all, sentence)| all.add(&contexts.segments(sentence), weight));
-        weight *= 2.0;
+    let boundaries: Vec<Vec<f64>> = without.iter().map(Segments::boundaries).collect();
+    let contexts = learn(&boundaries);
+    sums.iter_mut().zip(sentences).for_each(|(sum, sentence)| sum.add(&contexts.segments(sentence), weight));
+    let with = elect(sums.into_iter().map(|sum| sum.over(2.0 * weight)).collect(), learned);
+    let edges = Edges::of(sentences);
+    if (2.0 * with.price + edges.share_of_open(&boundaries)) / 2.0 < SURE {
+        let in_place = learn(&edges.correct(&boundaries));
+        return Vote { in_place: Some(in_place), ..elect(without, with.learned) };
     }
-    if weight > 1.0 {
-        all = all.into_iter().map(|segments| segments.over(weight)).collect();
-        (winners, price) = vote(&all);
-    }
-    if let Some(boundaries) = boundaries {
-        let edges = Edges::of(sentences);
-        if (2.0 * price + edges.share_of_open(&boundaries)) / 2.0 < SURE {
-            let in_place = learn(&edges.correct(&boundaries));
-            return Vote { in_place: Some(in_place), ..vote_with(baselines, false, sentences, of_models) };
-        }
-    }
-    Vote { winners, price, learned, contexts, in_place: None, means: all }
+    Vote { contexts: Some(contexts), ..with }
 }
 
 /// The segmentation with the highest expected F1 of its segments, as the ends of the segments of each sentence, and the price of a segment: half of that F1.
