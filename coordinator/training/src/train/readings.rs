@@ -111,7 +111,7 @@ impl Readings {
         let mut add = |parsed: Parsed| -> Result<()> {
             for part in parsed.sentences()?.chunks(SENTENCES) {
                 let sentences: Vec<Sentence<'_>> =
-                    part.par_iter().map(|unread| reader.read(unread)).collect::<Result<_>>()?;
+                    part.par_iter().map(|decoded| reader.read(decoded)).collect::<Result<_>>()?;
                 let write = || written.as_mut().map_or(Ok(()), |written| written.add(&sentences));
                 rayon::join(write, || scored.add(&sentences, &reader)).0?;
             }
@@ -174,7 +174,7 @@ struct Parsed {
 }
 
 /// A sentence that was decoded.
-struct Unread<'t> {
+struct DecodedSentence<'t> {
     corpus: &'t Corpus,
     /// Its position in there.
     at: usize,
@@ -186,11 +186,11 @@ struct Unread<'t> {
 
 impl Parsed {
     /// The sentences of both blocks in the order of their lines.
-    fn sentences(&self) -> Result<Vec<Unread<'_>>> {
+    fn sentences(&self) -> Result<Vec<DecodedSentence<'_>>> {
         let Parsed { places, block, decoded, held_out } = self;
         let trained_on = block.by_sentence(decoded)?.into_iter().enumerate().zip(places.clone());
-        let mut sentences: Vec<Unread<'_>> = trained_on
-            .map(|((at, decoded), place)| Unread {
+        let mut sentences: Vec<DecodedSentence<'_>> = trained_on
+            .map(|((at, decoded), place)| DecodedSentence {
                 corpus: &block.corpus,
                 at,
                 place: Some(place),
@@ -199,7 +199,7 @@ impl Parsed {
             .collect();
         if let Some((block, decoded)) = held_out {
             let held_out = block.by_sentence_in_shards(decoded).into_iter().enumerate();
-            sentences.extend(held_out.map(|(at, decoded)| Unread {
+            sentences.extend(held_out.map(|(at, decoded)| DecodedSentence {
                 corpus: &block.corpus,
                 at,
                 place: None,
@@ -228,9 +228,9 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn read<'t>(&'t self, unread: &Unread<'t>) -> Result<Sentence<'t>> {
+    fn read<'t>(&'t self, sentence: &DecodedSentence<'t>) -> Result<Sentence<'t>> {
         let Reader { decoders, deciders, labels, has_trees, .. } = self;
-        let &Unread { corpus, at, place, decoded } = unread;
+        let &DecodedSentence { corpus, at, place, decoded } = sentence;
         let n_symbols = corpus.sentences[at].len() as u32;
         let mut readings = decoded.map_or_else(Vec::new, |decoded| Reading::by(decoders, decoded));
         match place {
