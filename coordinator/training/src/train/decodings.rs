@@ -159,6 +159,7 @@ mod tests {
                 at,
                 place: (!at.is_multiple_of(11)).then_some(at),
                 readings: vec![found, Reading::none(n, false)],
+                best: 0,
                 probabilities: None,
                 evidence: None,
             }

@@ -16,8 +16,6 @@ use crate::outcome::Lines;
 
 /// Segments and boundaries of the lines so far.
 pub struct Found<'a> {
-    /// Position of the recommended decoding.
-    recommended: usize,
     /// Names of the nonterminals whose constituents are segments.
     labels: &'a [&'a str],
     unit: Unit,
@@ -37,10 +35,10 @@ struct Part<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// None yet, by the decoding at this position, in lines of this unit; `header` has the columns of the table of boundaries. The file that a long table needs is made
+    /// None yet, in lines of this unit; `header` has the columns of the table of boundaries. The file that a long table needs is made
     /// in `folder`.
     pub fn new(
-        (recommended, labels): (usize, &'a [&'a str]),
+        labels: &'a [&'a str],
         unit: Unit,
         has_gold: bool,
         header: &'static str,
@@ -49,7 +47,7 @@ impl<'a> Found<'a> {
         let mut boundaries = Lines::new_in(folder);
         boundaries.push(header)?;
         let lexicon = Lexicon::new(unit.separators().1, has_gold);
-        Ok(Found { recommended, labels, unit, lexicon, boundaries })
+        Ok(Found { labels, unit, lexicon, boundaries })
     }
 
     /// Adds the next sentences: their gold analyses, if they have any, the segments of those that are analysed, which are constituents of their trees if there are trees,
@@ -77,8 +75,8 @@ impl<'a> Found<'a> {
     }
 
     fn segments(&self, sentence: &Sentence<'_>) -> Result<Vec<Segment<'a>>> {
-        let Sentence { corpus, at, readings, probabilities, .. } = sentence;
-        let Reading { ends, tree, analysed, .. } = &readings[self.recommended];
+        let Sentence { corpus, at, probabilities, .. } = sentence;
+        let Reading { ends, tree, analysed, .. } = sentence.best();
         if !analysed {
             return Ok(Vec::new());
         }
@@ -98,7 +96,7 @@ impl<'a> Found<'a> {
     fn rows(&self, sentences: &[Sentence<'_>]) -> String {
         let mut rows = String::new();
         for sentence in sentences.iter().filter(|sentence| sentence.place.is_some()) {
-            let Reading { ends, analysed, .. } = &sentence.readings[self.recommended];
+            let Reading { ends, analysed, .. } = sentence.best();
             if let Some(probabilities) = sentence.probabilities.as_ref().filter(|_| *analysed) {
                 let found = sentence.evidence.map(|evidence| (evidence.shares, evidence.ends));
                 rows += &boundary::rows(sentence.line(), &probabilities.boundaries, ends, found);

@@ -88,7 +88,7 @@ impl Readings {
         let annotated = input.annotated.as_ref().filter(|_| !labels.is_empty());
         let found = || {
             let header = if annotated.is_some() { BoundaryRow::HEADER } else { Boundary::HEADER };
-            Found::new((best, &labels), unit, text.has_gold, header, &job.output.dir)
+            Found::new(&labels, unit, text.has_gold, header, &job.output.dir)
         };
         let found = (kept && !labels.is_empty()).then(found).transpose()?;
         let of_names = names.iter().copied().zip(reader.has_trees.iter().copied());
@@ -250,7 +250,7 @@ impl Reader<'_> {
         };
         let probabilities = self.kept.then(|| by_deciders().or_else(exact)).flatten();
         let evidence = place.and_then(|place| deciders.evidence(place));
-        Ok(Sentence { corpus, at, place, readings, probabilities, evidence })
+        Ok(Sentence { corpus, at, place, readings, best: self.best, probabilities, evidence })
     }
 }
 
@@ -306,12 +306,11 @@ impl<'a> Scored<'a> {
                     let found = sentence.probabilities.iter();
                     found
                         .for_each(|found| certainty.add(&found.boundaries, reader.deciders.by_chain(*place)));
-                    samples
-                        .offer(&sentence.segmented(&sentence.readings[0]), || sentence.sample(reader.best));
+                    samples.offer(&sentence.segmented(&sentence.readings[0]), || sentence.sample());
                 }
             }
             for (sentence, gold) in with_gold.iter().filter(|_| reader.kept) {
-                let found = &sentence.readings[reader.best].ends;
+                let found = &sentence.best().ends;
                 let gold = closest(gold, found).into_iter();
                 gold.for_each(|gold| errors.add(sentence.corpus, sentence.at, gold, found));
             }

@@ -37,6 +37,8 @@ pub struct Sentence<'t> {
     pub place: Option<usize>,
     /// By each decoding.
     pub readings: Vec<Reading<'t>>,
+    /// Position of the recommended one.
+    pub best: usize,
     /// Probabilities of its boundaries, and of the segments of the recommended reading, if they are known.
     pub probabilities: Option<Probabilities>,
     /// What was found before something was learned from annotated sentences.
@@ -88,15 +90,20 @@ impl Sentence<'_> {
         Some(&self.corpus.gold.as_ref()?[self.at])
     }
 
+    /// As the recommended decoding reads it.
+    pub fn best(&self) -> &Reading<'_> {
+        &self.readings[self.best]
+    }
+
     /// Its line as it is read.
     pub fn segmented(&self, reading: &Reading<'_>) -> String {
         self.corpus.line(self.at, &reading.ends)
     }
 
-    /// The sentence to show; the reading at `best` is the recommended one.
-    pub fn sample(&self, best: usize) -> Sample {
+    /// The sentence to show.
+    pub fn sample(&self) -> Sample {
         let Sentence { corpus, at, readings, probabilities, .. } = self;
-        let gold = self.gold().and_then(|gold| closest(gold, &readings[best].ends));
+        let gold = self.gold().and_then(|gold| closest(gold, &self.best().ends));
         let symbols = self.symbols().iter().map(|&symbol| &corpus.symbols[symbol as usize][..]);
         let in_percent = |found: &Probabilities| percents(symbols, &found.boundaries);
         Sample {
