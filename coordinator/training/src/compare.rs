@@ -84,8 +84,8 @@ pub struct Line {
     pub line: u32,
     /// Number of positions at which some runs have a boundary and others have not.
     pub differing: u32,
-    /// Its gold segmentation, of several the first.
-    pub gold: Option<Segments>,
+    /// Its gold segmentations; none without gold.
+    pub gold: Vec<Segments>,
     /// By run.
     pub segmentations: Vec<Segments>,
 }
@@ -223,7 +223,7 @@ fn gold(read: &[Read], against: Option<&Path>) -> Result<Option<Vec<Analyses>>> 
             !one.is_empty() && !other.is_empty() && one != other
         };
         if let Some(at) = (0..other.len().min(gold.len())).find(differs) {
-            let line = |analyses: &Analyses| read[0].corpus.line(at, &analyses[0]);
+            let line = |analyses: &Analyses| read[0].corpus.analyses_line(at, analyses);
             bail!(
                 "{}: the gold segmentation of line {} is `{}`, but `{}` in {}; choose one with --against FILE",
                 run.folder,
@@ -260,11 +260,11 @@ fn lines(corpus: &Corpus, compared: &[usize], read: &[Read], gold: Option<&[Anal
     let line = |&at: &usize| {
         let ends: Vec<&[u32]> = read.iter().map(|run| &run.ends[at][..]).collect();
         let differing = n_differing(&ends);
-        let of_gold = gold.and_then(|gold| gold[at].first());
+        let of_gold = gold.iter().flat_map(|gold| &gold[at]);
         (differing > 0).then(|| Line {
             line: corpus.lines[at],
             differing,
-            gold: of_gold.map(|ends| segments(at, ends)),
+            gold: of_gold.map(|ends| segments(at, ends)).collect(),
             segmentations: ends.iter().map(|ends| segments(at, ends)).collect(),
         })
     };

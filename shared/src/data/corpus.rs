@@ -31,6 +31,9 @@ pub use clean::{Cleaning, Marks, Normalise};
 pub use layout::Layout;
 pub use read::{Notice, ReadError, Reader};
 
+/// What stands between the analyses of a word, as in `gladly<TAB>glad ly, gladly`.
+pub const BETWEEN_ANALYSES: &str = ", ";
+
 /// How the lines are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -206,6 +209,12 @@ impl Corpus {
     /// The gold segmentation of a sentence, written down; of several the first.
     pub fn gold_line(&self, at: usize) -> Option<String> {
         Some(self.line(at, self.gold.as_ref()?[at].first()?))
+    }
+
+    /// Segmentations of a sentence, written down as the analyses of a word in gold.
+    pub fn analyses_line(&self, at: usize, analyses: &[Vec<u32>]) -> String {
+        let lines: Vec<String> = analyses.iter().map(|ends| self.line(at, ends)).collect();
+        lines.join(BETWEEN_ANALYSES)
     }
 
     /// Number of symbols in all sentences.

@@ -103,6 +103,36 @@ fn exchanged_runs_have_the_negative_difference() {
     assert_eq!(keys, ["inference.concentration", "inference.max_rounds"]);
 }
 
+/// Law: with several analyses of a word runs have the scores that their summaries have.
+#[test]
+fn of_several_analyses_the_best_counts() {
+    let words = "unlike\nunlikely\nlikely\nkindly\nunkindly\nlike,ly\nkind\nunkind\n";
+    let gold = "unlike\tun like\nunlikely\tun likely, un like ly\nlikely\tlikely, like ly\nkindly\tkindly, kind ly\n\
+                unkindly\tun kind ly, un kindly\nlike,ly\tlike ,ly, like ,l y\nkind\tkind\nunkind\tun kind\n";
+    let dir = folder(&[("words.txt", words.as_bytes()), ("gold.txt", gold.as_bytes())]);
+    let corpus = "path = \"words.txt\"\ngold = \"gold.txt\"";
+    train(&dir, "first", corpus, "max_rounds = 2");
+    train(&dir, "second", corpus, "max_rounds = 20\nconcentration = 10.0");
+    let [first, second] = ["first", "second"].map(|name| at(&dir, name));
+    let found = json(&["compare", &first, &second]);
+    let against = json(&["compare", &first, &second, "--against", &at(&dir, "gold.txt")]);
+    for (run, name) in [("A", "first"), ("B", "second")] {
+        let summary = fs::read_to_string(dir.path().join(name).join("summary.json")).unwrap();
+        let summary: Value = serde_json::from_str(&summary).unwrap();
+        for measure in ["token_f1", "boundary_f1"] {
+            let expected = &summary["scores"]["mbr"][measure];
+            assert_eq!(&score(&found, run, measure)["score"], expected, "{run} {measure}");
+            assert_eq!(&score(&against, run, measure)["score"], expected, "{run} {measure}");
+        }
+    }
+    let of_line = |line: u64| rows(&found, "lines").iter().find(|row| row["line"] == line).unwrap();
+    assert_eq!(of_line(2)["gold"], "un likely, un like ly");
+    let page = at(&dir, "compared");
+    grammaton(&["compare", &first, &second, "--out", &page]).success();
+    let page = fs::read_to_string(dir.path().join("compared/compare.html")).unwrap();
+    assert!(page.contains("un</i> <i>likely</i>") && page.contains("un</i> <i>like</i> <i>ly</i>"), "{page}");
+}
+
 #[test]
 fn lines_and_words_that_differ_are_listed() {
     let dir = runs();

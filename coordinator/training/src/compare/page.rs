@@ -1,6 +1,8 @@
 //! `compare.html`: a comparison as a page, with the look of the report, self-contained and without scripts.
 
 use basics::human::whole;
+use grammaton::data::corpus::Analyses;
+use grammaton::data::eval::segmentation::{closest, spans};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::scores::{self, label};
@@ -140,22 +142,19 @@ fn lines(found: &Comparison) -> Markup {
 }
 
 fn line(line: &Line) -> Markup {
-    let spans = |segments: &Segments| -> Vec<(u32, u32)> {
-        let ends = segments.segments.iter().map(|(_, end)| *end);
-        [0].into_iter().chain(ends.clone()).zip(ends).collect()
-    };
-    // Against gold the marked segments are wrong; without, they are not in all runs.
-    let all: Vec<Vec<(u32, u32)>> = match &line.gold {
-        Some(gold) => vec![spans(gold)],
-        None => line.segmentations.iter().map(spans).collect(),
-    };
-    let is_off = |span: (u32, u32)| all.iter().any(|spans| !spans.contains(&span));
+    let ends = |segments: &Segments| segments.segments.iter().map(|(_, end)| *end).collect::<Vec<u32>>();
+    let gold: Analyses = line.gold.iter().map(ends).collect();
     let row = |name: &str, segments: &Segments, marked: bool| {
-        let marked = segments
-            .segments
-            .iter()
-            .zip(spans(segments))
-            .map(move |((text, _), span)| (text, marked && is_off(span)));
+        let found = ends(segments);
+        // Against gold the marked segments are wrong; without, they are not in all runs.
+        let others = match closest(&gold, &found) {
+            Some(gold) => vec![gold.to_vec()],
+            None => line.segmentations.iter().map(ends).collect(),
+        };
+        let is_off = move |span| marked && others.iter().any(|ends| !spans(ends).any(|other| other == span));
+        let of_segments = segments.segments.iter().zip(spans(&found).collect::<Vec<_>>());
+        let marked: Vec<(&String, bool)> =
+            of_segments.map(|((text, _), span)| (text, is_off(span))).collect();
         html! {
             dt { (name) }
             dd { @for (text, is_off) in marked { i class=[is_off.then_some("off")] { (text) } " " } }
@@ -165,7 +164,7 @@ fn line(line: &Line) -> Markup {
         dl {
             dt { "line " (line.line) }
             dd.quiet { (line.differing) @if line.differing == 1 { " position" } @else { " positions" } }
-            @if let Some(gold) = &line.gold { (row("gold", gold, false)) }
+            @for gold in &line.gold { (row("gold", gold, false)) }
             @for (at, segments) in line.segmentations.iter().enumerate() {
                 (row(&label(at).to_string(), segments, true))
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use grammaton::data::corpus::{Analyses, Corpus, Options};
+use grammaton::data::corpus::{Analyses, BETWEEN_ANALYSES, Corpus, Options};
 use grammaton::models::decode::Decoder;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -36,7 +36,7 @@ pub struct Read {
     pub trained: Vec<bool>,
     /// Whether each line was learned from, with its annotation.
     pub annotated: Vec<bool>,
-    /// The gold segmentation of each line, none or one; `None` without gold.
+    /// The gold segmentations of each line; `None` without gold.
     pub gold: Option<Vec<Analyses>>,
     /// What there is to know.
     pub notices: Vec<String>,
@@ -102,8 +102,7 @@ impl Read {
         let mut rows = text.lines();
         ensure!(rows.next() == Some(Row::HEADER), "{name}:1: expected the columns {:?}", Row::HEADER);
         let places: FxHashMap<u32, usize> = self.corpus.lines.iter().copied().zip(0..).collect();
-        let mut gold = String::new();
-        let mut has_gold = false;
+        let mut gold: Vec<&str> = Vec::new();
         let [ok, held_out] = [Status::Ok, Status::HeldOut].map(|status| status.to_string());
         for (row, n) in rows.zip(2_usize..) {
             let columns: Vec<&str> = row.split('\t').collect();
@@ -115,33 +114,48 @@ impl Read {
                 "{name}:{n}: expected line {}, found {line:?}",
                 n - 1
             );
-            has_gold |= !of_gold.is_empty();
-            gold += of_gold;
-            gold.push('\n');
+            gold.push(of_gold);
             if let Some(&at) = places.get(&(n as u32 - 1)) {
                 self.analysed[at] = !predicted.is_empty() && (status == ok || status == held_out);
                 self.trained[at] = status == ok;
             }
         }
-        if !has_gold {
-            return Ok(());
+        if gold.iter().any(|gold| !gold.is_empty()) {
+            self.gold = Some(self.analyses(&gold, &name)?);
         }
-        let (gold, _) = Corpus::read(gold.as_bytes(), &name, &self.options)?;
+        Ok(())
+    }
+
+    /// The segmentations in the column of gold, line by line: of each one, or several with commas between them.
+    fn analyses(&self, gold: &[&str], name: &str) -> Result<Vec<Analyses>> {
+        let places: FxHashMap<u32, usize> = self.corpus.lines.iter().copied().zip(0..).collect();
         let mut analyses = vec![Vec::new(); self.corpus.sentences.len()];
-        for (ends, line) in gold.segmentation().into_iter().zip(&gold.lines) {
-            let at = places.get(line).copied();
-            let at = at.filter(|&at| ends.last().copied() == Some(self.corpus.sentences[at].len() as u32));
-            let Some(at) = at else {
+        let (segmented, _) = Corpus::read(gold.join("\n").as_bytes(), name, &self.options)?;
+        for (ends, &line) in segmented.segmentation().into_iter().zip(&segmented.lines) {
+            let of_line = places.get(&line).and_then(|&at| {
+                let n = self.corpus.sentences[at].len() as u32;
+                let is_of_line = |ends: &Vec<u32>| ends.last() == Some(&n);
+                // A sentence may have commas itself.
+                let several =
+                    || self.several(gold[line as usize - 1]).filter(|all| all.iter().all(is_of_line));
+                Some((at, if is_of_line(&ends) { vec![ends] } else { several()? }))
+            });
+            let Some((at, of_line)) = of_line else {
                 bail!(
-                    "{name}:{}: the gold is not of the text of {}; train once more",
+                    "{name}:{}: the gold is not of the text of {}; train once more, or choose gold by --against FILE",
                     line + 1,
                     self.corpus.source_name
                 );
             };
-            analyses[at].push(ends);
+            analyses[at] = of_line;
         }
-        self.gold = Some(analyses);
-        Ok(())
+        Ok(analyses)
+    }
+
+    /// The segmentations between the commas of a line.
+    fn several(&self, line: &str) -> Option<Analyses> {
+        let lines = line.replace(BETWEEN_ANALYSES, "\n");
+        Corpus::read(lines.as_bytes(), "gold", &self.options).ok().map(|(corpus, _)| corpus.segmentation())
     }
 
     /// The analyses that the file at `path` has of each line.

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::scores::label;
 use super::{Comparison, page};
+use grammaton::data::corpus::BETWEEN_ANALYSES;
 use grammaton::data::eval::comparison::MEASURES;
 
 /// Rows of values by column.
@@ -106,7 +107,8 @@ impl Comparison {
     pub fn lines_table(&self) -> Table {
         let of_line = |line: &super::Line| {
             let segmentations = by_run(line.segmentations.iter().map(|segments| segments.line.clone()));
-            let gold = line.gold.as_ref().map(|gold| &gold.line);
+            let gold: Vec<&str> = line.gold.iter().map(|gold| &gold.line[..]).collect();
+            let gold = Some(gold.join(BETWEEN_ANALYSES)).filter(|gold| !gold.is_empty());
             let first = [
                 ("line".to_owned(), line.line.into()),
                 ("differing".to_owned(), line.differing.into()),

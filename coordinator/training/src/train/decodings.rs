@@ -60,7 +60,7 @@ impl<'a> Decodings<'a> {
             let mut texts = vec![Texts::default(); has_trees.len()];
             for sentence in part {
                 add_empty(&mut texts, has_trees, gaps.before(sentence.line()));
-                let gold = sentence.corpus.gold_line(sentence.at);
+                let gold = sentence.gold().map(|gold| sentence.corpus.analyses_line(sentence.at, gold));
                 let of_decodings = texts.iter_mut().zip(&sentence.readings);
                 of_decodings.for_each(|(texts, reading)| texts.add(sentence, reading, gold.as_deref()));
             }

@@ -306,7 +306,7 @@ fn share(ends: &[u32], others: &[u32]) -> f64 {
 }
 
 /// The segments that end at `ends`, as half-open spans.
-fn spans(ends: &[u32]) -> impl Iterator<Item = (u32, u32)> + '_ {
+pub fn spans(ends: &[u32]) -> impl Iterator<Item = (u32, u32)> + '_ {
     std::iter::once(0).chain(ends.iter().copied()).zip(ends.iter().copied())
 }
 
