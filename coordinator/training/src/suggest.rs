@@ -3,12 +3,12 @@
 //! In: the sentences of a result, with the probability p of a boundary at each position. Out: n of them, the most instructive first. A sentence is worth
 //!
 //! ```text
-//! Σᵢ H(pᵢ) / (1 + n(cᵢ))        H(p) = −p log₂ p − (1 − p) log₂(1 − p)
+//! Σᵢ H(pᵢ) ln(1 + m(cᵢ)) / (1 + n(cᵢ))        H(p) = −p log₂ p − (1 − p) log₂(1 − p)
 //! ```
 //!
-//! over its positions, where cᵢ are the two symbols on each side of position i, and n(c) is the number of chosen sentences with such a position
-//! that is unsure too. So long sentences with many unsure positions come first, but what a chosen one teaches counts less in the next. The best one is chosen at
-//! each step. Values only fall, so the one whose current value is at least the last known value of all others is the best (Minoux 1978).
+//! over its positions, where cᵢ are the two symbols on each side of position i, m(c) is the number of unsure positions of the text with these, and n(c) that of
+//! chosen sentences with one. So long sentences with many unsure positions of which there are more come first, but what a chosen one teaches counts less in
+//! the next. Without m rare positions come first, which teach little of others (docs/results/annotations.md). The best one is chosen at each step. Values only fall, so the one whose current value is at least the last known value of all others is the best (Minoux 1978).
 //!
 //! Law: the choice is that of plain greedy search. Of equal sentences the first of the text is chosen; each distinct one once.
 
@@ -27,8 +27,8 @@ const OUTSIDE: u32 = u32::MAX;
 /// The unsure positions of a sentence.
 struct Unsure {
     contexts: Vec<Context>,
-    /// In bits, above 0.
-    entropies: Vec<f64>,
+    /// What each is worth, above 0.
+    worths: Vec<f64>,
 }
 
 /// Positions in `text.sentences` of at most `n` sentences to annotate, in the order in which they are chosen. Sentences without an unsure boundary are not chosen.
@@ -36,19 +36,33 @@ pub fn suggest(text: &Segmented, n: usize) -> Vec<usize> {
     let mut distinct: FxHashSet<&[u32]> = FxHashSet::default();
     let first = text.sentences.iter().enumerate();
     let first = first.filter(|(_, sentence)| distinct.insert(&text.corpus.sentences[sentence.at]));
-    let (places, unsure): (Vec<usize>, Vec<Unsure>) =
+    let (places, mut unsure): (Vec<usize>, Vec<Unsure>) =
         first.map(|(place, sentence)| (place, unsure(&text.corpus.sentences[sentence.at], sentence))).unzip();
+    weigh(&mut unsure);
     chosen(&unsure, n).into_iter().map(|at| places[at]).collect()
 }
 
+/// Weighs entropies by how often their contexts occur.
+fn weigh(sentences: &mut [Unsure]) {
+    let mut counts = Counts::default();
+    for context in sentences.iter().flat_map(|sentence| &sentence.contexts) {
+        *counts.entry(*context).or_default() += 1;
+    }
+    for Unsure { contexts, worths } in sentences {
+        let weights = contexts.iter().map(|context| libm::log1p(f64::from(counts[context])));
+        worths.iter_mut().zip(weights).for_each(|(worth, weight)| *worth *= weight);
+    }
+}
+
+/// The unsure positions of a sentence, each worth its entropy.
 fn unsure(symbols: &[u32], sentence: &Sentence) -> Unsure {
     let symbol = |at: usize| symbols.get(at).copied().unwrap_or(OUTSIDE);
     let positions = sentence.probabilities.iter().zip(1..).map(|(&probability, at): (_, usize)| {
         let context = [at.wrapping_sub(2), at - 1, at, at + 1].map(symbol);
         (context, entropy(probability))
     });
-    let (contexts, entropies) = positions.filter(|(_, entropy)| *entropy > 0.0).unzip();
-    Unsure { contexts, entropies }
+    let (contexts, worths) = positions.filter(|(_, entropy)| *entropy > 0.0).unzip();
+    Unsure { contexts, worths }
 }
 
 /// Entropy of a boundary with this probability, in bits.
@@ -57,13 +71,13 @@ fn entropy(probability: f64) -> f64 {
     of(probability) + of(1.0 - probability)
 }
 
-/// Number of chosen sentences by context.
+/// Numbers of positions, or of chosen sentences, by context.
 type Counts = FxHashMap<Context, u32>;
 
 impl Unsure {
     fn value(&self, counts: &Counts) -> f64 {
         let n = |context| f64::from(counts.get(context).copied().unwrap_or_default());
-        self.contexts.iter().zip(&self.entropies).map(|(context, entropy)| entropy / (1.0 + n(context))).sum()
+        self.contexts.iter().zip(&self.worths).map(|(context, worth)| worth / (1.0 + n(context))).sum()
     }
 
     /// Counts each of its contexts once.
@@ -141,7 +155,7 @@ mod tests {
             sentences in prop::collection::vec(prop::collection::vec((0..3_u32, 0..5_u8), 0..6), 0..20),
             n in 0..25_usize,
         ) {
-            let sentences: Vec<Unsure> = sentences
+            let mut sentences: Vec<Unsure> = sentences
                 .iter()
                 .map(|positions| {
                     let symbols: Vec<u32> = positions.iter().map(|(symbol, _)| *symbol).chain([0]).collect();
@@ -149,9 +163,10 @@ mod tests {
                     unsure(&symbols, &Sentence { probabilities, ..Sentence::default() })
                 })
                 .collect();
+            weigh(&mut sentences);
             let found = chosen(&sentences, n);
             prop_assert_eq!(&found, &greedy(&sentences, n));
-            prop_assert!(found.iter().all(|&at| sentences[at].entropies.iter().all(|entropy| *entropy > 0.0)));
+            prop_assert!(found.iter().all(|&at| sentences[at].worths.iter().all(|worth| *worth > 0.0)));
             prop_assert!(chosen(&sentences, usize::MAX).starts_with(&found));
         }
     }
