@@ -35,7 +35,7 @@ use crate::work::engine::ComputeError;
 pub use texts::Entry;
 
 /// Magic and versions of `model.bin`.
-pub const SEAL: Seal = Seal { magic: *b"GRMTNMDL", oldest: 8, version: 8 };
+pub const SEAL: Seal = Seal { magic: *b"GRMTNMDL", oldest: 9, version: 9 };
 
 /// A trained model: it parses, can be read, and is saved to a file.
 ///

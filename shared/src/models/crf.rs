@@ -7,30 +7,34 @@
 //! With yᵢ = 1 where a segment ends after symbol i (y₀ = yₙ = 1) and [`features`] fᵢ of that position,
 //!
 //! ```text
-//! log p(y | x) = Σᵢ yᵢ (oᵢ + u · fᵢ) + Σᵢ v[yᵢ₋₁, yᵢ] · fᵢ − log Z(x)
+//! log p(y | x) = Σᵢ yᵢ (oᵢ + u · fᵢ) + Σᵢ v[yᵢ₋₁, yᵢ] · fᵢ + Σₛ w · gₛ − log Z(x)
 //! oᵢ = logit of the share of samples with the boundary, + 1 if the model's segmentation has it, − 1 if not
 //! ```
 //!
-//! and normal priors of u and v with mean 0. So without annotations it says what the model says, and the more there are, the less the model counts. Weights are
+//! with features gₛ of each segment s ([`words`]) and normal priors of u, v and w with mean 0. So without annotations it says what the model says, and the more there are, the less the model counts. Weights are
 //! those of the highest posterior probability, by L-BFGS; of a sentence some of whose positions are known, the probability is that of all segmentations
-//! that agree, log Z(x) of these alone minus log Z(x) of all. Ruokolainen, Kohonen, Virpioja & Kurimo (2013) segment words by such a field.
+//! that agree, log Z(x) of these alone minus log Z(x) of all. Ruokolainen, Kohonen, Virpioja & Kurimo (2013) segment words by such a field without w, which is a
+//! chain; with w it is a semi-Markov chain (Sarawagi & Cohen 2004), whose sums are those of a [`lattice`].
 //!
 //! ```
 //! use grammaton::models::crf::{Crf, Evidence};
 //! use grammaton::models::crf::statistics::Statistics;
+//! use grammaton::models::crf::words::Words;
 //!
 //! // A model that is sure of nothing; two annotated sentences cut after the symbol 1.
 //! let evidence = |symbols: &'static [u32]| Evidence { symbols, shares: &[0.5, 0.5], ends: &[3] };
 //! let statistics = Statistics::of([&[0, 1, 2], &[1, 0, 0]].map(|sentence| &sentence[..]));
 //! let known = [false, true].map(Some).to_vec(); // no segment ends after the first symbol, one after the second
 //! let annotated = [(evidence(&[0, 1, 2]), known), (evidence(&[1, 0, 0]), vec![Some(true), None])];
-//! let crf = Crf::learn(statistics, &annotated);
+//! let crf = Crf::learn(statistics, Words::default(), &annotated);
 //! assert_eq!(crf.read(&evidence(&[2, 1, 0])).ends, [2, 3]);
 //! ```
 
 pub mod contexts;
 pub mod features;
+pub mod lattice;
 pub mod statistics;
+pub mod words;
 
 use std::collections::BTreeMap;
 
@@ -38,7 +42,9 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use self::features::{Feature, logit};
+use self::lattice::Lattice;
 use self::statistics::Statistics;
+use self::words::{N_FEATURES, Word, Words};
 use super::segments::Probabilities;
 use crate::num::lbfgs::minimise;
 use crate::stop;
@@ -49,6 +55,12 @@ const PRECISION: [f64; 2] = [0.1, 3.0];
 const OF_SHARE: f64 = 10.0;
 /// Precision of the prior of the weight that all positions have, beside that of others.
 const OF_ANY: f64 = 0.1;
+/// Precision of the prior of the weights of segments.
+const OF_SEGMENTS: f64 = 0.3;
+/// Symbols of the longest segments; more where the model finds longer ones, and where a known one is longer.
+const LONGEST: usize = 64;
+/// Symbols of the longest segments of the model that are thought of whole: there are so many spans for each symbol.
+const LONGEST_FOUND: usize = 512;
 /// The logit of a boundary of the model's segmentation.
 const OF_SEGMENTATION: f64 = 1.0;
 /// Weights of a feature: of yᵢ, and of each pair of yᵢ₋₁ and yᵢ.
@@ -108,17 +120,30 @@ pub struct Crf {
     statistics: Statistics,
     /// Features of the annotated sentences, with their weights.
     weights: BTreeMap<Feature, [f64; WEIGHTS]>,
+    words: Words,
+    /// Weights of features of segments.
+    of_words: [f64; N_FEATURES],
 }
 
 /// Features of a position by their number, with their values.
 type Numbered = Vec<(usize, f64)>;
 
+/// An annotated sentence as it is learned from.
+struct Sentence<'a> {
+    features: Vec<Numbered>,
+    offsets: Vec<f64>,
+    known: &'a Known,
+    longest: usize,
+    /// By start, then by length.
+    spans: Vec<Vec<Word>>,
+}
+
 /// Potentials of a sentence: by position, the logits of yᵢ with each yᵢ₋₁. The last position is the end of the sentence, where y is 1.
 type Scores = Vec<[[f64; 2]; 2]>;
 
 impl Crf {
-    /// Learns from annotated sentences, each with what is known of it. `statistics`: of all sentences that there are.
-    pub fn learn(statistics: Statistics, annotated: &[(Evidence<'_>, Known)]) -> Crf {
+    /// Learns from annotated sentences, each with what is known of it. `statistics`: of all sentences that there are; `words`: what models find in them.
+    pub fn learn(statistics: Statistics, mut words: Words, annotated: &[(Evidence<'_>, Known)]) -> Crf {
         let mut numbers: FxHashMap<Feature, usize> = FxHashMap::default();
         let mut names: Vec<Feature> = Vec::new();
         let mut number = |feature: Feature| {
@@ -127,14 +152,22 @@ impl Crf {
                 names.len() - 1
             })
         };
-        let sentences: Vec<(Vec<Numbered>, Vec<f64>, &Known)> = annotated
+        annotated.iter().for_each(|(evidence, known)| words.annotate(evidence.symbols, known));
+        let sentences: Vec<Sentence<'_>> = annotated
             .iter()
             .map(|(evidence, known)| {
                 stop::check();
                 let features = features::of_sentence(evidence, &statistics).into_iter();
                 let numbered = features
                     .map(|of| of.into_iter().map(|(feature, value)| (number(feature), value)).collect());
-                (numbered.collect(), offsets(evidence), known)
+                let longest = longest(evidence.ends, known);
+                Sentence {
+                    features: numbered.collect(),
+                    offsets: offsets(evidence),
+                    known,
+                    longest,
+                    spans: words.spans(evidence.symbols, longest, Some(known)),
+                }
             })
             .collect();
         let precision = |feature: &Feature| match feature {
@@ -142,24 +175,31 @@ impl Crf {
             Feature::Any => OF_ANY,
             _ => 1.0,
         };
-        let precisions: Vec<f64> = names.iter().map(precision).collect();
+        let of_position = |name: &Feature| {
+            let which = |of: usize| precision(name) * PRECISION[usize::from(of > 0)];
+            (0..WEIGHTS).map(which).collect::<Vec<f64>>()
+        };
+        let n_of_positions = names.len() * WEIGHTS;
+        let of_segments = std::iter::repeat_n(OF_SEGMENTS, N_FEATURES);
+        let precisions: Vec<f64> = names.iter().flat_map(of_position).chain(of_segments).collect();
         let objective = |weights: &[f64], gradient: &mut [f64]| {
             let mut value = 0.0;
-            for (at, (weight, slope)) in weights.iter().zip(gradient.iter_mut()).enumerate() {
-                let precision =
-                    precisions[at / WEIGHTS] * PRECISION[usize::from(!at.is_multiple_of(WEIGHTS))];
+            for ((weight, slope), precision) in weights.iter().zip(gradient.iter_mut()).zip(&precisions) {
                 value += 0.5 * precision * weight * weight;
                 *slope += precision * weight;
             }
-            for (features, offsets, known) in &sentences {
+            let (weights, of_words) = weights.split_at(n_of_positions);
+            let (gradient, of_words_gradient) = gradient.split_at_mut(n_of_positions);
+            for Sentence { features, offsets, known, longest, spans } in &sentences {
                 stop::check();
                 let scores = scores(features, offsets, |feature| {
                     std::array::from_fn(|of| weights[feature * WEIGHTS + of])
                 });
-                let (log_z, expected) = passes(&scores);
-                let (log_known, agreeing) = passes(&agreeing(scores, known));
-                value += log_z - log_known;
-                for ((features, expected), agreeing) in features.iter().zip(&expected).zip(&agreeing) {
+                let all = lattice(&scores, *longest, spans, of_words).marginals();
+                let agreeing = lattice(&agreeing(scores, known), *longest, spans, of_words).marginals();
+                value += all.log_z - agreeing.log_z;
+                for ((features, expected), agreeing) in features.iter().zip(all.pairs()).zip(agreeing.pairs())
+                {
                     let excess = |a: usize, b: usize| expected[a][b] - agreeing[a][b];
                     let [none, one, end, both] = [excess(0, 0), excess(0, 1), excess(1, 0), excess(1, 1)];
                     let slopes = [one + both, none, one, end, both];
@@ -168,17 +208,25 @@ impl Crf {
                         gradient.iter_mut().zip(slopes).for_each(|(sum, slope)| *sum += slope * x);
                     }
                 }
+                for ((start, end, expected), (.., agreeing)) in all.spans().zip(agreeing.spans()) {
+                    for (feature, x) in spans[start][end - start - 1].features(end - start) {
+                        of_words_gradient[feature] += (expected - agreeing) * x;
+                    }
+                }
             }
             value
         };
-        let found = minimise(vec![0.0; names.len() * WEIGHTS], ROUNDS, objective);
-        let weights = found.chunks_exact(WEIGHTS).map(|of| std::array::from_fn(|at| of[at]));
-        Crf { statistics, weights: names.into_iter().zip(weights).collect() }
+        let found = minimise(vec![0.0; n_of_positions + N_FEATURES], ROUNDS, objective);
+        let (of_positions, of_segments) = found.split_at(n_of_positions);
+        let weights = of_positions.chunks_exact(WEIGHTS).map(|of| std::array::from_fn(|at| of[at]));
+        let of_words = std::array::from_fn(|feature| of_segments[feature]);
+        Crf { statistics, weights: names.into_iter().zip(weights).collect(), words, of_words }
     }
 
     /// Whether all its numbers are finite, as in a file that can be read.
     pub fn is_finite(&self) -> bool {
-        self.weights.values().flatten().all(|weight| weight.is_finite()) && self.statistics.is_finite()
+        let mut weights = self.weights.values().flatten().chain(&self.of_words);
+        weights.all(|weight| weight.is_finite()) && self.statistics.is_finite()
     }
 
     /// Reads a sentence of which nothing is known.
@@ -189,30 +237,33 @@ impl Crf {
     /// The `n` most probable segmentations of a sentence, each with its probability p(y | x), in order; all if there are fewer. Only, the first one is that
     /// of [`Crf::read`], which decides on each position by itself, so that another one may be more probable.
     pub fn n_best(&self, evidence: &Evidence<'_>, n: usize) -> Vec<(f64, Vec<u32>)> {
-        let scores = self.scores(evidence);
-        let (log_z, _) = passes(&scores);
-        let mut found = best_paths(&scores, n);
+        let lattice = self.lattice(evidence, &vec![None; evidence.shares.len()]);
+        let log_z = lattice.marginals().log_z;
+        let mut found = lattice.best(n);
         let chosen = self.read(evidence).ends;
         let first = found.iter().position(|(_, ends)| *ends == chosen).map(|at| found.remove(at));
-        found.insert(0, first.unwrap_or_else(|| (score(&scores, &chosen), chosen)));
+        found.insert(0, first.unwrap_or_else(|| (lattice.sum(&chosen), chosen)));
         found.truncate(n);
         found.into_iter().map(|(score, ends)| (libm::exp(score - log_z).min(1.0), ends)).collect()
     }
 
-    /// Potentials of a sentence.
-    fn scores(&self, evidence: &Evidence<'_>) -> Scores {
+    /// The values of the segments of a sentence, of which this is known.
+    fn lattice(&self, evidence: &Evidence<'_>, known: &Known) -> Lattice {
         let features = features::of_sentence(evidence, &self.statistics);
-        scores(&features, &offsets(evidence), |feature| {
+        let scores = scores(&features, &offsets(evidence), |feature| {
             self.weights.get(feature).copied().unwrap_or_default()
-        })
+        });
+        let longest = longest(evidence.ends, known);
+        let spans = self.words.spans(evidence.symbols, longest, None);
+        lattice(&agreeing(scores, known), longest, &spans, &self.of_words)
     }
 
     /// Reads a sentence as it agrees with what is known of it.
     pub fn read_known(&self, evidence: &Evidence<'_>, known: &Known) -> Reading {
-        let (_, pairs) = passes(&agreeing(self.scores(evidence), known));
+        let marginals = self.lattice(evidence, known).marginals();
         let n = evidence.symbols.len();
         // What is known is certain exactly, whatever was rounded.
-        let probabilities: Vec<f64> = (pairs.iter().zip(known))
+        let probabilities: Vec<f64> = (marginals.pairs().iter().zip(known))
             .map(|(pair, known)| known.map_or(pair[0][1] + pair[1][1], |is_end| f64::from(u8::from(is_end))))
             .collect();
         let likely =
@@ -225,7 +276,7 @@ impl Crf {
         };
         let starts = [0].iter().chain(&ends);
         let segment = |(&start, &end): (&u32, &u32)| {
-            if is_known(start, end) { 1.0 } else { probability(&pairs, start as usize, end as usize) }
+            if is_known(start, end) { 1.0 } else { marginals.span(start, end) }
         };
         Reading { segments: starts.zip(&ends).map(segment).collect(), ends, probabilities }
     }
@@ -246,18 +297,11 @@ fn agreeing(mut scores: Scores, known: &Known) -> Scores {
     scores
 }
 
-/// Probability of a segment after `start` up to `end`, by the pairs: the states of the positions are a Markov chain.
-fn probability(pairs: &[[[f64; 2]; 2]], start: usize, end: usize) -> f64 {
-    let mut probability = match start {
-        0 => 1.0,
-        _ => pairs[start - 1][0][1] + pairs[start - 1][1][1],
-    };
-    for (at, pair) in pairs.iter().enumerate().take(end).skip(start) {
-        let [from, to] = [usize::from(at == start), usize::from(at + 1 == end)];
-        let all = pair[from][0] + pair[from][1];
-        probability *= if all > 0.0 { pair[from][to] / all } else { 0.0 };
-    }
-    probability
+/// Symbols of the longest segments that a sentence may have whose segments by the model end at `ends`.
+fn longest(ends: &[u32], known: &[Option<bool>]) -> usize {
+    let found = [0].iter().chain(ends).zip(ends).map(|(start, end)| (end - start) as usize).max();
+    let joined = known.split(|known| *known != Some(false)).map(|joined| joined.len() + 1).max();
+    found.unwrap_or_default().clamp(LONGEST, LONGEST_FOUND).max(joined.unwrap_or_default())
 }
 
 /// The logit of each boundary by what the model finds.
@@ -283,68 +327,19 @@ fn scores<F>(features: &[Vec<(F, f64)>], offsets: &[f64], weights: impl Fn(&F) -
     features.iter().zip(offsets).map(of_position).chain([end]).collect()
 }
 
-/// The sum of the potentials of the segmentation that ends at `ends`.
-fn score(scores: &Scores, ends: &[u32]) -> f64 {
-    let state = |at: usize| usize::from(at == 0 || ends.binary_search(&(at as u32)).is_ok());
-    scores.iter().enumerate().map(|(at, of)| of[state(at)][state(at + 1)]).sum()
-}
-
-/// The `n` segmentations with the highest sums of potentials, in order, with these sums; all if there are fewer.
-fn best_paths(scores: &Scores, n: usize) -> Vec<(f64, Vec<u32>)> {
-    /// A sum up to a position, the state before it, and the rank there.
-    type Prefix = (f64, usize, usize);
-    let mut prefixes: Vec<[Vec<Prefix>; 2]> = vec![[Vec::new(), vec![(0.0, 0, 0)]]];
-    for of_position in scores {
-        let before = &prefixes[prefixes.len() - 1];
-        let best = [0, 1].map(|here| {
-            let ranked =
-                [0, 1].into_iter().flat_map(|a| before[a].iter().enumerate().map(move |prefix| (a, prefix)));
-            let mut all: Vec<Prefix> =
-                ranked.map(|(a, (rank, (sum, ..)))| (sum + of_position[a][here], a, rank)).collect();
-            all.retain(|(sum, ..)| *sum > f64::NEG_INFINITY);
-            all.sort_by(|(a, ..), (b, ..)| b.total_cmp(a));
-            all.truncate(n);
-            all
-        });
-        prefixes.push(best);
-    }
-    let last = prefixes.len() - 1;
-    let path = |(rank, &(sum, ..)): (usize, &Prefix)| {
-        let (mut ends, mut state, mut rank) = (Vec::new(), 1, rank);
-        for at in (1..=last).rev() {
-            ends.extend((state == 1).then_some(at as u32));
-            (_, state, rank) = prefixes[at][state][rank];
-        }
-        ends.reverse();
-        (sum, ends)
-    };
-    prefixes[last][1].iter().enumerate().map(path).collect()
-}
-
-/// log Z of a sentence, and the probability of each pair of yᵢ₋₁ and yᵢ, by forward and backward passes whose sums are scaled to one.
-fn passes(scores: &Scores) -> (f64, Vec<[[f64; 2]; 2]>) {
-    let mut log_z = 0.0;
-    let mut forward = vec![[0.0, 1.0]];
-    let mut factors = Vec::with_capacity(scores.len());
-    for scores in scores {
-        let highest = scores.iter().flatten().copied().fold(f64::NEG_INFINITY, f64::max);
-        let mut factor = scores.map(|of| of.map(|score| libm::exp(score - highest)));
-        let last = forward[forward.len() - 1];
-        let sums = [0, 1].map(|here| last[0] * factor[0][here] + last[1] * factor[1][here]);
-        let sum = sums[0] + sums[1];
-        log_z += highest + libm::log(sum);
-        forward.push(sums.map(|of| of / sum));
-        factor.iter_mut().flatten().for_each(|factor| *factor /= sum);
-        factors.push(factor);
-    }
-    let mut backward = [1.0, 1.0];
-    let mut pairs: Vec<[[f64; 2]; 2]> = Vec::with_capacity(scores.len());
-    for (before, factor) in forward.iter().zip(&factors).rev() {
-        pairs.push([0, 1].map(|a| [0, 1].map(|b| before[a] * factor[a][b] * backward[b])));
-        backward = [0, 1].map(|a| factor[a][0] * backward[0] + factor[a][1] * backward[1]);
-    }
-    pairs.reverse();
-    (log_z, pairs)
+/// The values of segments: the potentials of their positions, and what they are worth as a whole.
+fn lattice(scores: &Scores, longest: usize, spans: &[Vec<Word>], of_words: &[f64]) -> Lattice {
+    Lattice::new(scores.len(), longest, |start| {
+        let mut open = 0.0;
+        let mut before = 1;
+        spans[start].iter().zip(&scores[start..]).enumerate().map(move |(at, (word, score))| {
+            let closed = open + score[before][1];
+            open += score[before][0];
+            before = 0;
+            let features = word.features(at + 1);
+            closed + features.iter().map(|(feature, x)| of_words[*feature] * x).sum::<f64>()
+        })
+    })
 }
 
 #[cfg(test)]
@@ -354,63 +349,6 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Law: log Z and the probabilities of pairs are those of all segmentations, one by one.
-        #[test]
-        fn passes_sum_over_all_segmentations(
-            positions in prop::collection::vec(prop::array::uniform2(prop::array::uniform2(-30.0..30.0_f64)), 0..8),
-        ) {
-            let mut scores = positions.clone();
-            scores.push([[f64::NEG_INFINITY, 0.0]; 2]);
-            let n = positions.len();
-            let (log_z, pairs) = passes(&scores);
-            let bits = |set: u32| -> Vec<usize> { (0..n).map(|at| (set >> at & 1) as usize).chain([1]).collect() };
-            let score = |bits: &[usize]| -> f64 {
-                let previous = [1].into_iter().chain(bits.iter().copied());
-                scores.iter().zip(previous).zip(bits).map(|((of, a), &b)| of[a][b]).sum()
-            };
-            let all: Vec<(Vec<usize>, f64)> = (0..1 << n).map(bits).map(|bits| { let s = score(&bits); (bits, s) }).collect();
-            let highest = all.iter().map(|(_, score)| *score).fold(f64::NEG_INFINITY, f64::max);
-            let z: f64 = all.iter().map(|(_, score)| libm::exp(score - highest)).sum();
-            prop_assert!((log_z - highest - libm::log(z)).abs() < 1e-9);
-            for (at, pair) in pairs.iter().enumerate() {
-                for (a, b) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
-                    let has = |bits: &[usize]| (if at == 0 { 1 } else { bits[at - 1] }) == a && bits[at] == b;
-                    let with: f64 = all.iter().filter(|(bits, _)| has(bits)).map(|(_, score)| libm::exp(score - highest)).sum();
-                    prop_assert!((pair[a][b] - with / z).abs() < 1e-9, "{at} {a} {b}");
-                }
-            }
-            for start in 0..=n {
-                for end in start + 1..=n + 1 {
-                    let is_segment = |bits: &[usize]| {
-                        (start == 0 || bits[start - 1] == 1) && bits[end - 1] == 1 && bits[start..end - 1].iter().all(|&bit| bit == 0)
-                    };
-                    let with: f64 =
-                        all.iter().filter(|(bits, _)| is_segment(bits)).map(|(_, score)| libm::exp(score - highest)).sum();
-                    prop_assert!((probability(&pairs, start, end) - with / z).abs() < 1e-9, "{start} {end}");
-                }
-            }
-        }
-
-        /// Law: the n best paths are the first n of all segmentations by their sums, each once.
-        #[test]
-        fn best_paths_are_the_best_of_all_segmentations(
-            positions in prop::collection::vec(prop::array::uniform2(prop::array::uniform2(-3.0..3.0_f64)), 0..7),
-            n in 1..80_usize,
-        ) {
-            let mut scores = positions.clone();
-            scores.push([[f64::NEG_INFINITY, 0.0]; 2]);
-            let length = scores.len() as u32;
-            let ends = |set: u32| -> Vec<u32> { (1..length).filter(|at| set >> (at - 1) & 1 == 1).chain([length]).collect() };
-            let mut all: Vec<Vec<u32>> = (0..1 << positions.len()).map(ends).collect();
-            all.sort_by(|a, b| score(&scores, b).total_cmp(&score(&scores, a)));
-            let found = best_paths(&scores, n);
-            prop_assert_eq!(found.len(), n.min(all.len()));
-            for ((sum, ends), expected) in found.iter().zip(&all) {
-                prop_assert_eq!(ends, expected);
-                prop_assert!((sum - score(&scores, ends)).abs() < 1e-12);
-            }
-        }
-
         /// Law: the n best readings are the field's own, then the most probable others; the probabilities of all sum to one.
         #[test]
         fn the_n_best_begin_with_the_fields_own_reading(shares in prop::collection::vec(0.0..1.0_f64, 0..6), set in 0..32_u32) {
@@ -419,7 +357,7 @@ mod tests {
             let ends: Vec<u32> = (1..n).filter(|at| set >> (at - 1) & 1 == 1).chain([n]).collect();
             let evidence = Evidence { symbols: &symbols, shares: &shares, ends: &ends };
             let annotated = [(Evidence { symbols: &[0, 1, 0], shares: &[0.5, 0.5], ends: &[3] }, whole(&[1, 2, 3]))];
-            let crf = Crf::learn(Statistics::of([&symbols[..]].into_iter()), &annotated);
+            let crf = Crf::learn(Statistics::of([&symbols[..]].into_iter()), Words::default(), &annotated);
             let all = crf.n_best(&evidence, 100);
             prop_assert_eq!(all.len(), 1 << shares.len());
             prop_assert_eq!(&all[0].1, &crf.read(&evidence).ends);
@@ -446,7 +384,7 @@ mod tests {
             let known = &known[..n - 1].to_vec();
             let (symbols, ends): (Vec<u32>, [u32; 1]) = ((0..n as u32).collect(), [n as u32]);
             let evidence = Evidence { symbols: &symbols, shares: &shares, ends: &ends };
-            let reading = Crf::learn(Statistics::default(), &[]).read_known(&evidence, known);
+            let reading = Crf::learn(Statistics::default(), Words::default(), &[]).read_known(&evidence, known);
             let weight = |set: u32| -> f64 {
                 let odds = shares.iter().zip(offsets(&evidence)).enumerate();
                 odds.map(|(at, (_, offset))| if set >> at & 1 == 1 { libm::exp(offset) } else { 1.0 }).product()
@@ -477,7 +415,7 @@ mod tests {
             let symbols: Vec<u32> = (0..n).collect();
             let ends: Vec<u32> = (1..n).filter(|at| set >> (at - 1) & 1 == 1).chain([n]).collect();
             let evidence = Evidence { symbols: &symbols, shares: &shares, ends: &ends };
-            let reading = Crf::learn(Statistics::default(), &[]).read(&evidence);
+            let reading = Crf::learn(Statistics::default(), Words::default(), &[]).read(&evidence);
             for ((share, probability), at) in shares.iter().zip(&reading.probabilities).zip(1..n) {
                 let odds = libm::exp(logit(*share) + if ends.contains(&at) { 1.0 } else { -1.0 });
                 prop_assert!((probability - odds / (1.0 + odds)).abs() < 1e-12);
@@ -506,6 +444,7 @@ mod tests {
         let evidence =
             |at: usize| Evidence { symbols: &sentences[at], shares: &shares[at], ends: &found[at] };
         let statistics = Statistics::of(sentences.iter().map(Vec::as_slice));
+        let words = Words::found(sentences.iter().map(Vec::as_slice).zip(found.iter().map(Vec::as_slice)));
         let all_known = |at: usize| whole(&cut(&sentences[at], 0));
         // Of every third position nothing is known.
         let some_known = |at: usize| {
@@ -514,11 +453,11 @@ mod tests {
         };
         for known in [&all_known as &dyn Fn(usize) -> Known, &some_known] {
             let annotated: Vec<(Evidence<'_>, Known)> = (0..20).map(|at| (evidence(at), known(at))).collect();
-            let crf = Crf::learn(statistics.clone(), &annotated);
+            let crf = Crf::learn(statistics.clone(), words.clone(), &annotated);
             for (at, sentence) in sentences.iter().enumerate() {
                 assert_eq!(crf.read(&evidence(at)).ends, cut(sentence, 0), "{sentence:?}");
             }
-            assert_eq!(crf, Crf::learn(statistics.clone(), &annotated));
+            assert_eq!(crf, Crf::learn(statistics.clone(), words.clone(), &annotated));
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use anyhow::Result;
 use grammaton::models::crf::statistics::Statistics;
+use grammaton::models::crf::words::Words;
 use grammaton::models::crf::{Crf, Evidence, Known, Reading};
 
 use super::posterior::Probabilities;
@@ -53,7 +54,9 @@ impl Sentences {
         known.dedup_by_key(|((symbols, ..), _)| symbols);
         let known: Vec<(Evidence<'_>, Known)> =
             known.into_iter().map(|(found, known)| (evidence(found), known)).collect();
-        Crf::learn(Statistics::of(self.0.iter().map(|(symbols, ..)| &symbols[..])), &known)
+        let statistics = Statistics::of(self.0.iter().map(|(symbols, ..)| &symbols[..]));
+        let words = Words::found(self.0.iter().map(|(symbols, _, ends)| (&symbols[..], &ends[..])));
+        Crf::learn(statistics, words, &known)
     }
 
     /// Each sentence as the field reads it, in agreement with what is annotated.

@@ -26,8 +26,9 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::features::{ACROSS, LONGEST};
+use super::lattice::Lattice;
 use super::statistics::EDGE;
-use super::{Reading, Scores, best_paths, score};
+use super::{Reading, longest};
 use crate::models::segments::Segments;
 use crate::num::lbfgs::minimise;
 use crate::stop;
@@ -168,19 +169,21 @@ impl Contexts {
     /// odds of a boundary beside those of the threshold are worth the same at each position.
     pub fn n_best(&self, symbols: &[u32], threshold: f64, n: usize) -> Vec<(f64, Vec<u32>)> {
         let logits = self.logits(symbols);
-        let end = [[f64::NEG_INFINITY, 0.0]; 2];
-        let scores = |least: f64| -> Scores {
-            logits.iter().map(|logit| [[0.0, logit - least]; 2]).chain([end]).collect()
-        };
+        let chosen = self.read(symbols, threshold).ends;
+        let longest = longest(&chosen, &[]);
+        let least = libm::log(threshold / (1.0 - threshold));
+        let lattice = Lattice::new(symbols.len(), longest, |start| {
+            logits[start..].iter().map(|logit| logit - least).chain([0.0])
+        });
         let log_z: f64 =
             logits.iter().map(|logit| logit.max(0.0) + libm::log1p(libm::exp(-logit.abs()))).sum();
-        let own = scores(0.0);
-        let ranked = best_paths(&scores(libm::log(threshold / (1.0 - threshold))), n);
         // Whatever was rounded.
-        let chosen = self.read(symbols, threshold).ends;
-        let others = ranked.into_iter().map(|(_, ends)| ends).filter(|ends| *ends != chosen);
+        let others = lattice.best(n).into_iter().map(|(_, ends)| ends).filter(|ends| *ends != chosen);
         let ranked = std::iter::once(chosen.clone()).chain(others).take(n);
-        ranked.map(|ends| (libm::exp(score(&own, &ends) - log_z).min(1.0), ends)).collect()
+        let inner = |ends: &[u32]| -> f64 {
+            ends[..ends.len() - 1].iter().map(|end| logits[*end as usize - 1]).sum()
+        };
+        ranked.map(|ends| (libm::exp(inner(&ends) - log_z).min(1.0), ends)).collect()
     }
 }
 
