@@ -11,10 +11,10 @@
 //! oᵢ = logit of the share of samples with the boundary, + 1 if the model's segmentation has it, − 1 if not
 //! ```
 //!
-//! with features gₛ of each segment s ([`words`]) and normal priors of u, v and w with mean 0. So without annotations it says what the model says, and the more there are, the less the model counts. Weights are
-//! those of the highest posterior probability, by L-BFGS; of a sentence some of whose positions are known, the probability is that of all segmentations
+//! with features gₛ of each segment s ([`words`]) and normal priors of u, v and w with mean 0. So without annotations it says what the model says, and the more there
+//! are, the less the model counts. Weights are those of the highest posterior probability, by L-BFGS; of a sentence some of whose positions are known, the probability is that of all segmentations
 //! that agree, log Z(x) of these alone minus log Z(x) of all. Ruokolainen, Kohonen, Virpioja & Kurimo (2013) segment words by such a field without w, which is a
-//! chain; with w it is a semi-Markov chain (Sarawagi & Cohen 2004), whose sums are those of a [`lattice`].
+//! chain; with w it is a semi-Markov chain (Sarawagi & Cohen 2004), whose sums are those of a [`Lattice`].
 //!
 //! ```
 //! use grammaton::models::crf::{Crf, Evidence};
@@ -422,6 +422,17 @@ mod tests {
                 prop_assert_eq!(reading.ends.contains(&at), *probability > 0.5);
             }
         }
+    }
+
+    #[test]
+    fn long_segments_stay_whole() {
+        let (crf, symbols) = (Crf::learn(Statistics::default(), Words::default(), &[]), [0; 600]);
+        let found = Evidence { symbols: &symbols[..300], shares: &[0.01; 299], ends: &[300] };
+        assert_eq!(crf.read(&found).ends, [300]);
+        let ends: Vec<u32> = (1..=600).collect();
+        let cut = Evidence { symbols: &symbols, shares: &[0.99; 599], ends: &ends };
+        let known = crf.read_known(&cut, &vec![Some(false); 599]);
+        assert_eq!((known.ends, known.segments), (vec![600], vec![1.0]));
     }
 
     /// Law: annotated sentences are read as they are annotated if they are many beside their features, whatever the model finds.
