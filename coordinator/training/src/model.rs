@@ -252,8 +252,8 @@ pub(crate) mod tests {
         longer.push(0);
         assert!(refusal(&longer).contains("1 bytes too many"));
         let mut newer = bytes.clone();
-        newer[8] = 10;
-        assert!(refusal(&newer).contains("format 10 is newer than this build reads (9)"));
+        newer[8] = 200;
+        assert!(refusal(&newer).contains("format 200 is newer than this build reads (9)"));
         let mut damaged = bytes;
         damaged[grammaton::sealed::HEADER + 9] ^= 1;
         assert!(refusal(&damaged).contains("checksum"));
