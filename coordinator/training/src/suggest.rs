@@ -8,7 +8,8 @@
 //!
 //! over its positions, where cᵢ are the two symbols on each side of position i, m(c) is the number of unsure positions of the text with these, and n(c) that of
 //! chosen sentences with one. So long sentences with many unsure positions of which there are more come first, but what a chosen one teaches counts less in
-//! the next. Without m rare positions come first, which teach little of others (docs/results/annotations.md). The best one is chosen at each step. Values only fall, so the one whose current value is at least the last known value of all others is the best (Minoux 1978).
+//! the next. Without m rare positions come first, which teach little of others (docs/results/annotations.md). The best one is chosen at each step.
+//! Values only fall, so the one whose current value is at least the last known value of all others is the best (Minoux 1978).
 //!
 //! Law: the choice is that of plain greedy search. Of equal sentences the first of the text is chosen; each distinct one once.
 

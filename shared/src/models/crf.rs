@@ -42,7 +42,7 @@ use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use self::features::{Feature, logit};
-use self::lattice::Lattice;
+use self::lattice::{Lattice, Marginals};
 use self::statistics::Statistics;
 use self::words::{N_FEATURES, Word, Words};
 use super::segments::Probabilities;
@@ -237,14 +237,15 @@ impl Crf {
     /// The `n` most probable segmentations of a sentence, each with its probability p(y | x), in order; all if there are fewer. Only, the first one is that
     /// of [`Crf::read`], which decides on each position by itself, so that another one may be more probable.
     pub fn n_best(&self, evidence: &Evidence<'_>, n: usize) -> Vec<(f64, Vec<u32>)> {
-        let lattice = self.lattice(evidence, &vec![None; evidence.shares.len()]);
-        let log_z = lattice.marginals().log_z;
+        let known = vec![None; evidence.shares.len()];
+        let lattice = self.lattice(evidence, &known);
+        let marginals = lattice.marginals();
         let mut found = lattice.best(n);
-        let chosen = self.read(evidence).ends;
+        let chosen = reading(&marginals, &known).ends;
         let first = found.iter().position(|(_, ends)| *ends == chosen).map(|at| found.remove(at));
         found.insert(0, first.unwrap_or_else(|| (lattice.sum(&chosen), chosen)));
         found.truncate(n);
-        found.into_iter().map(|(score, ends)| (libm::exp(score - log_z).min(1.0), ends)).collect()
+        found.into_iter().map(|(score, ends)| (libm::exp(score - marginals.log_z).min(1.0), ends)).collect()
     }
 
     /// The values of the segments of a sentence, of which this is known.
@@ -260,26 +261,29 @@ impl Crf {
 
     /// Reads a sentence as it agrees with what is known of it.
     pub fn read_known(&self, evidence: &Evidence<'_>, known: &Known) -> Reading {
-        let marginals = self.lattice(evidence, known).marginals();
-        let n = evidence.symbols.len();
-        // What is known is certain exactly, whatever was rounded.
-        let probabilities: Vec<f64> = (marginals.pairs().iter().zip(known))
-            .map(|(pair, known)| known.map_or(pair[0][1] + pair[1][1], |is_end| f64::from(u8::from(is_end))))
-            .collect();
-        let likely =
-            (1..).zip(&probabilities).filter(|(_, probability)| **probability > 0.5).map(|(at, _)| at);
-        let ends: Vec<u32> = likely.chain([n as u32]).collect();
-        let inside = |start: u32, end: u32| &known[start as usize..end as usize - 1];
-        let is_known = |start: u32, end: u32| {
-            let is_edge = |at: u32| at == 0 || at as usize == n || known[at as usize - 1] == Some(true);
-            is_edge(start) && is_edge(end) && inside(start, end).iter().all(|known| *known == Some(false))
-        };
-        let starts = [0].iter().chain(&ends);
-        let segment = |(&start, &end): (&u32, &u32)| {
-            if is_known(start, end) { 1.0 } else { marginals.span(start, end) }
-        };
-        Reading { segments: starts.zip(&ends).map(segment).collect(), ends, probabilities }
+        reading(&self.lattice(evidence, known).marginals(), known)
     }
+}
+
+/// A sentence as its probabilities say, in agreement with what is known of it.
+fn reading(marginals: &Marginals, known: &Known) -> Reading {
+    let n = known.len() + 1;
+    // What is known is certain exactly, whatever was rounded.
+    let probabilities: Vec<f64> = (marginals.pairs().iter().zip(known))
+        .map(|(pair, known)| known.map_or(pair[0][1] + pair[1][1], |is_end| f64::from(u8::from(is_end))))
+        .collect();
+    let likely = (1..).zip(&probabilities).filter(|(_, probability)| **probability > 0.5).map(|(at, _)| at);
+    let ends: Vec<u32> = likely.chain([n as u32]).collect();
+    let inside = |start: u32, end: u32| &known[start as usize..end as usize - 1];
+    let is_known = |start: u32, end: u32| {
+        let is_edge = |at: u32| at == 0 || at as usize == n || known[at as usize - 1] == Some(true);
+        is_edge(start) && is_edge(end) && inside(start, end).iter().all(|known| *known == Some(false))
+    };
+    let starts = [0].iter().chain(&ends);
+    let segment = |(&start, &end): (&u32, &u32)| {
+        if is_known(start, end) { 1.0 } else { marginals.span(start, end) }
+    };
+    Reading { segments: starts.zip(&ends).map(segment).collect(), ends, probabilities }
 }
 
 /// The potentials of the segmentations that agree with what is known.
