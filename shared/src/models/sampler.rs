@@ -18,7 +18,7 @@
 //! With adapted nonterminals the probabilities of the rules are drawn from their posterior when a sweep begins, and trees and labels
 //! given these. The target is the same, and the inside of every constituent without adapted nonterminals is computed once a sweep (`docs/MATHS.md`).
 //!
-//! Reading order: [`items`], `chart` (the derivations of a sentence), `edge`, `charts` (how they are kept), `fixed`, `layout`, [`state`], `seating` (probabilities), `proposal`
+//! Reading order: [`items`], `chart` (the derivations of a sentence), `packed`, `charts` (how they are kept), `fixed`, `layout`, [`state`], `seating` (probabilities), `proposal`
 //! (draws), this file (acceptance), `hyper`, [`start`];
 //! samples are counted in [`super::tally`].
 //!
@@ -60,7 +60,7 @@ mod fixed;
 
 mod repeats;
 
-mod edge;
+mod packed;
 
 mod chart;
 

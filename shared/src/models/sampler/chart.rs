@@ -11,8 +11,8 @@
 
 use rand_pcg::Pcg64Mcg;
 
-use super::edge::{Edge, Packed};
 use super::fixed::Fixed;
+use super::packed::{Edge, Form, Packed, Seat};
 use crate::forest::inside::Number;
 use crate::forest::{Forest, sample};
 use crate::grammar::ParamId;
@@ -48,48 +48,21 @@ pub(super) struct Leaf {
     pub seat: Seat,
 }
 
-/// Any other node.
-#[derive(Clone, Copy)]
-pub(super) struct Node<I> {
-    /// Where its edges end; they begin where those of the node before end.
-    pub end: I,
-    /// As in its [`Seat`].
-    pub adapted: I,
-    pub string: u32,
-}
-
-impl<I: Copy + Into<u32>> Node<I> {
-    #[inline]
-    pub fn seat(&self) -> Seat {
-        Seat { string: self.string, adapted: self.adapted.into() }
-    }
-
-    #[inline]
-    fn end(&self) -> usize {
-        self.end.into() as usize
-    }
-}
-
-/// The adapted nonterminal that a node is of.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub(super) struct Seat {
-    /// Its string; 0 for one that no table can have while the node is drawn, and for nodes of no adapted nonterminal.
-    pub string: u32,
-    /// Its number and one; 0 for none.
-    pub adapted: u32,
-}
-
 /// See the module's documentation.
-pub(super) struct Chart<'c, P: Packed> {
+pub(super) struct Chart<'c, F: Form> {
+    /// The parameters of edges, by number.
+    pub params: &'c [ParamId],
     pub leaves: &'c [Leaf],
-    pub nodes: &'c [Node<P::Index>],
-    pub edges: &'c [P],
+    pub nodes: &'c [F::Node],
+    pub edges: &'c [F::Edge],
 }
 
 /// Weights of derivations while a tree or label is drawn.
 pub(super) struct Weights<'w, N, J> {
-    /// Weights of rules by parameter.
+    /// Weights of rules by parameter,
     pub rules: &'w [N],
+    /// and by number among those of edges.
+    pub edges: &'w [N],
     /// Weights by fixed node.
     pub fixed: &'w [N],
     /// Weight of opening a table, by adapted nonterminal.
@@ -159,23 +132,23 @@ enum Open {
     End,
 }
 
-impl<P: Packed> Chart<'_, P> {
+impl<F: Form> Chart<'_, F> {
     /// Number of values.
     pub fn len(&self) -> usize {
         1 + self.leaves.len() + self.nodes.len()
     }
 
     /// The edges of node number `node`.
-    fn edges(&self, node: usize) -> &[P] {
-        let start = node.checked_sub(1).map_or(0, |before| self.nodes[before].end());
-        &self.edges[start..self.nodes[node].end()]
+    fn edges(&self, node: usize) -> &[F::Edge] {
+        let end = |node: usize| self.nodes[node].unpack().end as usize;
+        &self.edges[node.checked_sub(1).map_or(0, end)..end(node)]
     }
 
     /// The places of the values that `value` is computed from.
     fn tails(&self, value: usize) -> impl Iterator<Item = usize> + '_ {
         let node = value.checked_sub(1 + self.leaves.len());
         let edges = node.map_or(&[][..], |node| self.edges(node));
-        edges.iter().flat_map(|edge| edge.edge().tails).map(|tail| tail as usize)
+        edges.iter().flat_map(|edge| edge.unpack().tails).map(|tail| tail as usize)
     }
 
     /// Number of the edges of a value.
@@ -188,13 +161,14 @@ impl<P: Packed> Chart<'_, P> {
     fn seat(&self, value: usize) -> Seat {
         match (value - 1).checked_sub(self.leaves.len()) {
             None => self.leaves[value - 1].seat,
-            Some(node) => self.nodes[node].seat(),
+            Some(node) => self.nodes[node].unpack().seat,
         }
     }
 
     /// The values of strings that tables can have.
     pub fn seats(&self) -> impl Iterator<Item = (usize, Seat)> + '_ {
-        let seats = self.leaves.iter().map(|leaf| leaf.seat).chain(self.nodes.iter().map(Node::seat));
+        let of_nodes = self.nodes.iter().map(|node| node.unpack().seat);
+        let seats = self.leaves.iter().map(|leaf| leaf.seat).chain(of_nodes);
         (1..).zip(seats).filter(|(_, seat)| seat.string > 0)
     }
 
@@ -210,7 +184,7 @@ impl<P: Packed> Chart<'_, P> {
                 leaf.is_some_and(|leaf| fixed.is_unique(leaf.fixed))
             }
         };
-        matches!(self.edges(node), [only] if only.edge().tails.into_iter().all(is_fixed))
+        matches!(self.edges(node), [only] if only.unpack().tails.into_iter().all(is_fixed))
     }
 
     /// The values below the base of `value`, ascending.
@@ -253,10 +227,11 @@ impl<P: Packed> Chart<'_, P> {
         }
         let mut start = 0;
         for (at, node) in (1 + self.leaves.len()..).zip(self.nodes) {
-            let end = node.end();
+            let node = node.unpack();
+            let end = node.end as usize;
             meter.add(1 + end - start);
-            let base = sum(&self.edges[start..end], weights.rules, beta);
-            beta[at] = weights.seated(node.seat(), base);
+            let base = sum(&self.edges[start..end], weights.edges, beta);
+            beta[at] = weights.seated(node.seat, base);
             start = end;
         }
         beta[root]
@@ -266,7 +241,7 @@ impl<P: Packed> Chart<'_, P> {
     fn base<N: Weight>(&self, at: usize, weights: &Weights<N, impl Joins<N>>, beta: &[N]) -> N {
         match (at - 1).checked_sub(self.leaves.len()) {
             None => weights.fixed[self.leaves[at - 1].fixed as usize],
-            Some(node) => sum(self.edges(node), weights.rules, beta),
+            Some(node) => sum(self.edges(node), weights.edges, beta),
         }
     }
 
@@ -318,13 +293,13 @@ impl<P: Packed> Chart<'_, P> {
                 continue;
             };
             let edge = match self.edges(node) {
-                [only] => only.edge(),
+                [only] => only.unpack(),
                 edges => {
                     let point = point.unwrap_or_else(|| N::from_f64(uniform(random)) * total);
-                    choose(edges, before, factor, point, weights.rules, beta)
+                    choose(edges, before, factor, point, weights.edges, beta)
                 }
             };
-            push_param(edge.param, sketch);
+            push_param(self.params[edge.param as usize].0, sketch);
             let tails = edge.tails.into_iter().rev().map(|tail| tail as usize);
             open.extend(tails.filter(|&tail| tail != 0).map(Open::Value));
         }
@@ -332,17 +307,17 @@ impl<P: Packed> Chart<'_, P> {
 }
 
 /// The first edge at which the running sum of the values, times `factor` and with `before` in front, exceeds `point`.
-fn choose<N: Weight, P: Packed>(
+fn choose<N: Weight, P: Packed<Edge>>(
     edges: &[P],
     before: N,
     factor: N,
     point: N,
-    rules: &[N],
+    weights: &[N],
     beta: &[N],
 ) -> Edge {
-    let (mut sum, mut last) = (before, edges[0].edge());
-    for edge in edges.iter().map(|edge| edge.edge()) {
-        let value = factor * edge.value(rules, beta);
+    let (mut sum, mut last) = (before, edges[0].unpack());
+    for edge in edges.iter().map(|edge| edge.unpack()) {
+        let value = factor * edge.value(weights, beta);
         if value > N::ZERO {
             sum = sum + value;
             last = edge;
@@ -356,8 +331,8 @@ fn choose<N: Weight, P: Packed>(
 
 /// The sum of the values of `edges`.
 #[inline]
-fn sum<N: Weight, P: Packed>(edges: &[P], rules: &[N], beta: &[N]) -> N {
-    edges.iter().fold(N::ZERO, |sum, edge| sum + edge.edge().value(rules, beta))
+fn sum<N: Weight, P: Packed<Edge>>(edges: &[P], weights: &[N], beta: &[N]) -> N {
+    edges.iter().fold(N::ZERO, |sum, edge| sum + edge.unpack().value(weights, beta))
 }
 
 impl<N: Weight, J: Joins<N>> Weights<'_, N, J> {
@@ -373,9 +348,9 @@ impl<N: Weight, J: Joins<N>> Weights<'_, N, J> {
 
 impl Edge {
     #[inline]
-    fn value<N: Weight>(self, rules: &[N], beta: &[N]) -> N {
+    fn value<N: Weight>(self, weights: &[N], beta: &[N]) -> N {
         let [left, right] = self.tails;
-        rules[self.param as usize] * (beta[left as usize] * beta[right as usize])
+        weights[self.param as usize] * (beta[left as usize] * beta[right as usize])
     }
 }
 

@@ -48,8 +48,8 @@ pub(super) struct Item {
     pub longest: usize,
     /// The value of the whole sentence.
     pub root: usize,
-    /// Its parameters, of a grammar without adapted nonterminals.
-    pub params: Vec<ParamId>,
+    /// Numbers of the parameters of its edges, of a grammar without adapted nonterminals.
+    pub params: Vec<u32>,
 }
 
 /// A string that is in several places.
@@ -116,13 +116,14 @@ impl Items {
     /// Gives `item` the chart of its forest.
     fn adopt(&mut self, item: &mut Item, forest: &Forest, repeats: &[u32], layout: &mut Layout) {
         let strings = self.find_strings(item, forest, repeats);
+        let fixed = (!self.adapted.is_empty()).then_some(&mut self.fixed);
+        layout.read(forest, &self.prepared.binary, &strings, fixed, &mut self.charts);
         if self.adapted.is_empty() {
-            item.params = forest.params().filter(|&param| param != ParamId::ONE).collect();
+            let params = forest.params().filter(|&param| param != ParamId::ONE);
+            item.params = params.map(|param| self.charts.number(param)).collect();
             item.params.sort_unstable();
             item.params.dedup();
         }
-        let fixed = (!self.adapted.is_empty()).then_some(&mut self.fixed);
-        layout.read(forest, &self.prepared.binary, &strings, fixed);
         item.root = layout.root();
         item.chart = Some(layout.add_to(&mut self.charts));
     }
@@ -244,6 +245,11 @@ impl Items {
     /// The chart of an item; `None` if the grammar cannot derive it.
     pub(super) fn chart(&self, item: &Item) -> Option<AnyChart<'_>> {
         item.chart.map(|place| self.charts.get(place))
+    }
+
+    /// The parameters of the edges of charts, by number.
+    pub(super) fn params_of_edges(&self) -> &[ParamId] {
+        self.charts.params()
     }
 
     /// Strings by number; the first one is unused.

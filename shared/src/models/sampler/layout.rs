@@ -1,11 +1,12 @@
 //! Makes a chart of a forest.
 
-use super::chart::{Leaf, Node, Seat};
+use super::chart::Leaf;
 use super::charts::{Charts, Place};
-use super::edge;
 use super::fixed::Fixed;
+use super::packed::{self, Node, Seat};
 use crate::forest::binary::{BinaryGrammar, Kind};
 use crate::forest::{Edge, Forest, Label};
+use crate::grammar::ParamId;
 use crate::stop::Meter;
 
 /// A chart in the making, reused from sentence to sentence.
@@ -14,8 +15,8 @@ pub(super) struct Layout {
     /// `[n_nodes]`.
     placed: Vec<Placed>,
     leaves: Vec<Leaf>,
-    nodes: Vec<Node<u32>>,
-    edges: Vec<edge::Edge>,
+    nodes: Vec<Node>,
+    edges: Vec<packed::Edge>,
     /// The node of the forest of every node.
     of_nodes: Vec<u32>,
     fixed: Vec<Edge>,
@@ -33,13 +34,14 @@ enum Placed {
 
 impl Layout {
     /// Reads a forest. `strings` has the string of every node of an adapted nonterminal, 0 for others; nodes without such below them go
-    /// to `fixed`, if there is one.
+    /// to `fixed`, if there is one. The chart will be one of `charts`, which number its parameters.
     pub fn read(
         &mut self,
         forest: &Forest,
         binary: &BinaryGrammar,
         strings: &[u32],
         mut fixed: Option<&mut Fixed>,
+        charts: &mut Charts,
     ) {
         self.clear();
         let Layout { placed, leaves, nodes, edges, of_nodes, fixed: fixed_edges } = self;
@@ -83,11 +85,11 @@ impl Layout {
         });
         for (number, &node) in (0..).zip(&*of_nodes) {
             placed[node as usize] = Placed::Node(number);
-            let (string, adapted) = match binary.kinds[forest.labels[node as usize].symbol as usize] {
-                Kind::Adapted(number) => (strings[node as usize], number.0 + 1),
-                _ => (0, 0),
+            let seat = match binary.kinds[forest.labels[node as usize].symbol as usize] {
+                Kind::Adapted(number) => Seat { string: strings[node as usize], adapted: number.0 + 1 },
+                _ => Seat::default(),
             };
-            nodes.push(Node { end: 0, adapted, string });
+            nodes.push(Node { end: 0, seat });
         }
         // Fixed nodes that others use are leaves as well.
         let mut leaf = |placed: &mut Placed| {
@@ -113,8 +115,11 @@ impl Layout {
         };
         for (&head, node) in of_nodes.iter().zip(nodes) {
             meter.add(1 + forest.edges_of(head as usize).len());
-            let edge = |edge: &Edge| edge::Edge { param: edge.param, tails: edge.tails.map(value) };
-            edges.extend(edges_of(forest, head as usize, binary).iter().map(edge));
+            let mut edge = |edge: &Edge| packed::Edge {
+                param: charts.number(ParamId(edge.param)),
+                tails: edge.tails.map(value),
+            };
+            edges.extend(edges_of(forest, head as usize, binary).iter().map(&mut edge));
             node.end = edges.len() as u32;
         }
     }
@@ -138,8 +143,11 @@ impl Layout {
 
     /// The strings of adapted nonterminals, each as often as it is derived.
     pub fn strings(&self) -> impl Iterator<Item = u32> + '_ {
-        let strings =
-            self.leaves.iter().map(|leaf| leaf.seat.string).chain(self.nodes.iter().map(|node| node.string));
+        let strings = self
+            .leaves
+            .iter()
+            .map(|leaf| leaf.seat.string)
+            .chain(self.nodes.iter().map(|node| node.seat.string));
         strings.filter(|&string| string > 0)
     }
 

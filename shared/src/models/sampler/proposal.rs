@@ -14,10 +14,10 @@
 use rand_pcg::Pcg64Mcg;
 use rustc_hash::FxHashMap;
 
-use super::chart::{Chart, Heated, Joins, Seat, Shares, Sketch, SketchStep, Weight, Weights};
+use super::chart::{Chart, Heated, Joins, Shares, Sketch, SketchStep, Weight, Weights};
 use super::charts::{AnyChart, with_chart};
-use super::edge::Packed;
 use super::items::{Item, Items};
+use super::packed::{Form, Seat};
 use super::seating::{Product, Seating};
 use super::state::{Choice, TableId};
 use crate::forest::Forest;
@@ -48,8 +48,10 @@ pub(super) struct Proposer {
 
 /// Weights and values, to the power 1/T.
 struct Values<N> {
-    /// Weights of rules by parameter.
+    /// Weights of rules by parameter, of an adaptor grammar,
     rules: Vec<N>,
+    /// and by number among those of edges.
+    edges: Vec<N>,
     /// Weights by fixed node.
     fixed: Vec<N>,
     /// Weight of opening a table, by adapted nonterminal.
@@ -58,9 +60,16 @@ struct Values<N> {
     beta: Vec<N>,
 }
 
-impl<N> Values<N> {
-    fn new(rules: Vec<N>) -> Values<N> {
-        Values { rules, fixed: Vec::new(), opens: Vec::new(), beta: Vec::new() }
+impl<N: Weight> Values<N> {
+    fn new(items: &Items) -> Values<N> {
+        let edges = vec![N::ONE; items.params_of_edges().len()];
+        Values { rules: Vec::new(), edges, fixed: Vec::new(), opens: Vec::new(), beta: Vec::new() }
+    }
+
+    /// Sets the weights of the rules of an adaptor grammar.
+    fn set_rules(&mut self, items: &Items, rules: Vec<N>) {
+        self.edges = items.params_of_edges().iter().map(|param| rules[param.index()]).collect();
+        self.rules = rules;
     }
 }
 
@@ -85,12 +94,11 @@ pub(super) struct DrawProbability {
 impl Proposer {
     /// A proposer for `items`.
     pub fn new(items: &Items) -> Proposer {
-        let n_params = items.space().n_params();
         Proposer {
             temperature: 1.0,
             rules: Vec::new(),
-            real: Values::new(vec![1.0; n_params]),
-            wide: Values::new(vec![Wide::ONE; n_params]),
+            real: Values::new(items),
+            wide: Values::new(items),
             shares: Vec::new(),
             below: FxHashMap::default(),
             sketch: Sketch::default(),
@@ -107,9 +115,10 @@ impl Proposer {
     /// Sets the probabilities of rules, by parameter.
     pub fn set_rules(&mut self, items: &Items, rules: Vec<Wide>) {
         let Proposer { temperature, real: values, wide, .. } = self;
-        wide.rules.clone_from(&rules);
-        heat(&mut wide.rules, *temperature);
-        values.rules = real(&wide.rules);
+        let mut heated = rules.clone();
+        heat(&mut heated, *temperature);
+        values.set_rules(items, real(&heated));
+        wide.set_rules(items, heated);
         let forest = &items.fixed().forest;
         inside_values(forest, forest.root(), &values.rules, 1..forest.n_nodes(), &mut values.fixed);
         wide.fixed.clear();
@@ -183,8 +192,9 @@ impl Proposer {
     /// Fills in the weights that are not those of tables.
     fn weigh(&mut self, seating: &Seating, item: &Item) {
         let Proposer { temperature, real: values, wide, shares, .. } = self;
-        for &param in &item.params {
-            values.rules[param.index()] = seating.param(param);
+        for &number in &item.params {
+            let param = seating.items.params_of_edges()[number as usize];
+            values.edges[number as usize] = seating.param(param);
         }
         shares.clear();
         shares.extend(seating.restaurants.iter().map(|restaurant| 1.0 / restaurant.total()));
@@ -192,9 +202,9 @@ impl Proposer {
         let opens = seating.restaurants.iter().zip(&*shares);
         values.opens.extend(opens.map(|(restaurant, share)| restaurant.opening_share() * share));
         if *temperature != 1.0 {
-            for at in item.params.iter().map(|param| param.index()) {
-                wide.rules[at] = Wide::heated(values.rules[at], *temperature);
-                values.rules[at] = wide.rules[at].to_f64();
+            for at in item.params.iter().map(|&number| number as usize) {
+                wide.edges[at] = Wide::heated(values.edges[at], *temperature);
+                values.edges[at] = wide.edges[at].to_f64();
             }
             wide.opens.clear();
             wide.opens.extend(values.opens.iter().map(|&weight| Wide::heated(weight, *temperature)));
@@ -202,9 +212,9 @@ impl Proposer {
         }
     }
 
-    fn sketch_in<P: Packed>(
+    fn sketch_in<F: Form>(
         &mut self,
-        chart: &Chart<'_, P>,
+        chart: &Chart<'_, F>,
         seating: &Seating,
         item: &Item,
         target: Target,
@@ -235,8 +245,8 @@ impl Proposer {
             inside_values(fixed, fixed.root(), &wide.rules, 1..fixed.n_nodes(), &mut wide.fixed);
         }
         if temperature == 1.0 {
-            for at in item.params.iter().map(|param| param.index()) {
-                wide.rules[at] = Wide::from_f64(values.rules[at]);
+            for at in item.params.iter().map(|&number| number as usize) {
+                wide.edges[at] = Wide::from_f64(values.edges[at]);
             }
             wide.opens.clear();
             wide.opens.extend(values.opens.iter().map(|&weight| Wide::from_f64(weight)));
@@ -300,14 +310,14 @@ impl Proposer {
 }
 
 /// Source of a draw: the root of a chart, or its base, with the values below that.
-struct Drawing<'c, P: Packed> {
-    chart: &'c Chart<'c, P>,
+struct Drawing<'c, F: Form> {
+    chart: &'c Chart<'c, F>,
     root: usize,
     below: Option<&'c [u32]>,
     fixed: &'c Forest,
 }
 
-impl<P: Packed> Drawing<'_, P> {
+impl<F: Form> Drawing<'_, F> {
     /// Draws a derivation, if the total weight of all of them can be trusted.
     fn draw<N: Weight>(
         &self,
@@ -318,8 +328,8 @@ impl<P: Packed> Drawing<'_, P> {
         random: &mut Pcg64Mcg,
     ) -> bool {
         let Drawing { chart, root, below, fixed } = *self;
-        let Values { rules, fixed: fixed_values, opens, beta } = values;
-        let weights = Weights { rules, fixed: fixed_values, opens, joins };
+        let Values { rules, edges, fixed: fixed_values, opens, beta } = values;
+        let weights = Weights { rules, edges, fixed: fixed_values, opens, joins };
         if !is_trusted(chart.inside(root, below, &weights, beta)) {
             return false;
         }

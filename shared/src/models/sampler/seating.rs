@@ -11,8 +11,8 @@
 
 use rand_pcg::Pcg64Mcg;
 
-use super::chart::Seat;
 use super::items::Items;
+use super::packed::Seat;
 use super::prior::Prior;
 use super::state::{Choice, State, StateError, Table, TableId};
 use crate::grammar::{ParamId, StickId};

@@ -4,8 +4,8 @@ use rand_pcg::Pcg64Mcg;
 use rustc_hash::FxHashMap;
 
 use super::Chain;
-use super::chart::Seat;
 use super::items::{Item, Items};
+use super::packed::Seat;
 use super::prior::Prior;
 use super::proposal::{Proposer, Target};
 use super::seating::Seating;
