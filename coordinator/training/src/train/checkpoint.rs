@@ -34,7 +34,7 @@ use grammaton::methods::State;
 use grammaton::prepare::Chosen;
 
 /// First bytes of a file.
-pub const SEAL: Seal = Seal { magic: *b"GRMTNCKP", oldest: 5, version: 5 };
+pub const SEAL: Seal = Seal { magic: *b"GRMTNCKP", oldest: 6, version: 6 };
 /// Level of zstd. It takes a tenth of the time of the default level, and parameters hardly shrink more with that.
 const LEVEL: i32 = 1;
 /// Bytes that are compressed at a time.
@@ -511,6 +511,7 @@ mod as_json {
 #[cfg(test)]
 pub(crate) mod tests {
     use grammaton::limits::{UNPACKED_ALWAYS, max_unpacked};
+    use grammaton::models::tally::Analysis;
 
     use super::*;
     use crate::model::tests::{OfGrammar as _, small};
@@ -596,15 +597,24 @@ pub(crate) mod tests {
     }
 
     /// `cargo test -p grammaton-cli write_golden -- --ignored` writes those of a new format.
-    const GOLDEN: &[u8] = include_bytes!("../../tests/golden/checkpoint-5.ckpt");
+    const GOLDEN: &[u8] = include_bytes!("../../tests/golden/checkpoint-6.ckpt");
+
+    /// The checkpoint of [`GOLDEN`], with samples.
+    fn golden() -> Checkpoint<'static> {
+        let mut tally = Tally::default();
+        for (ends, tree) in [(vec![1, 2], "(S (W a) (W b))"), (vec![2], "(S (W a b))")] {
+            tally.add(&Analysis { ends, tree: tree.to_owned() });
+        }
+        let mut golden = checkpoint(3, -5.0);
+        golden.progress.to_mut().tallies = vec![Arc::new(vec![tally])];
+        golden
+    }
 
     #[test]
     fn checkpoints_of_this_format_resume() {
         let read = Checkpoint::from_bytes(GOLDEN).unwrap();
-        assert_eq!(
-            (&read.chosen, &read.progress),
-            (&checkpoint(3, -5.0).chosen, &checkpoint(3, -5.0).progress)
-        );
+        let golden = golden();
+        assert_eq!((&read.chosen, &read.progress), (&golden.chosen, &golden.progress));
         assert_eq!(read.origin.obstacle(&origin(""), &read.progress), None);
     }
 
@@ -617,7 +627,7 @@ pub(crate) mod tests {
         std::fs::write(dir.path().join("checkpoints/000002.ckpt"), first).unwrap();
         let refusal = format!("{:#}", resumed(dir.path(), &origin("")).0.unwrap_err());
         assert!(
-            refusal.contains("000002.ckpt: checkpoint format 1 is older than this build reads (5)"),
+            refusal.contains("000002.ckpt: checkpoint format 1 is older than this build reads (6)"),
             "{refusal}"
         );
     }
@@ -626,7 +636,7 @@ pub(crate) mod tests {
     #[ignore = "writes what the test above reads"]
     fn by_hand_write_golden() {
         let path = format!("{}/tests/golden/checkpoint-{}.ckpt", env!("CARGO_MANIFEST_DIR"), SEAL.version);
-        std::fs::write(path, checkpoint(3, -5.0).to_bytes()).unwrap();
+        std::fs::write(path, golden().to_bytes()).unwrap();
     }
 
     #[test]
@@ -779,11 +789,11 @@ pub(crate) mod tests {
         let more = resumed(dir.path(), &origin("max_rounds = 400\n")).0.unwrap();
         assert_eq!(more.unwrap().place(), (1, 5), "one run may get more rounds");
 
-        let newer = Seal { version: 9, ..SEAL }.close(b"");
+        let newer = Seal { version: 200, ..SEAL }.close(b"");
         std::fs::write(dir.path().join("checkpoints/000002.ckpt"), newer).unwrap();
         let refusal = refusal(&origin(""));
         assert!(
-            refusal.contains("000002.ckpt: checkpoint format 9 is newer than this build reads (5)"),
+            refusal.contains("000002.ckpt: checkpoint format 200 is newer than this build reads (6)"),
             "{refusal}"
         );
     }

@@ -110,7 +110,7 @@ impl<'a> Deciders<'a> {
         if let Some(Samples { tallies, trees }) = &self.samples {
             let ends = Tree::parse(trees[place])?.segment_ends(|label| labels.contains(&label));
             readings.push(Reading { tree: Some(trees[place]), ..Reading::of(ends) });
-            readings.push(Reading::of(tallies[place].segmentation().unwrap_or_default().to_vec()));
+            readings.push(Reading::of(tallies[place].segmentation().unwrap_or_default()));
         }
         let by_vote = self.voted().map(|vote| vote.winners[place].clone());
         let by_share = self.by_share().map(|(posterior, least)| posterior.ends(place, n_symbols, least));

@@ -59,7 +59,7 @@ fn counts(tally: &Tally, ends: &[u32]) -> (Vec<u32>, Vec<u32>) {
     let (mut boundaries, mut segments) = (vec![0; n_symbols], vec![0; ends.len()]);
     for (sampled, n) in tally.segmentations() {
         let (mut at, mut start, mut sampled_start) = (0, 0, 0);
-        for &sampled_end in sampled {
+        for sampled_end in sampled {
             boundaries[sampled_end as usize - 1] += n;
             while ends[at] < sampled_end {
                 (start, at) = (ends[at], at + 1);
