@@ -295,6 +295,7 @@ impl trainer::Trainer for Trainer {
         self.collect = collect;
         if !self.is_sweeping() {
             self.answers.clear();
+            self.samples.clear();
             self.moves = Moves::default();
         }
     }
@@ -321,7 +322,6 @@ impl trainer::Trainer for Trainer {
         let mut sums = Sums { samples: 1, uses: vec![0.0; self.alpha.len()], ..Sums::default() };
         let mut log_seating = 0.0;
         self.state.shards.clear();
-        self.samples.clear();
         for chained in std::mem::take(&mut self.answers).into_values() {
             log_seating += chained.log_seating;
             sums.uses.iter_mut().zip(&chained.uses).for_each(|(sum, &uses)| *sum += f64::from(uses));

@@ -124,7 +124,7 @@ impl<'a> Context<'a> {
         let prepared = self.prepared();
         let (model, shard) = (self.model(), self.shard.hash);
         let build = || {
-            self.cache.models.end_chains(model, shard);
+            self.end_chains();
             let spilled = self.cache.spill.as_ref().and_then(|spill| spill.read(model, shard));
             spilled.map_or_else(|| BuiltShard::new(&prepared, self.shard.value.clone()), Ok)
         };
@@ -169,6 +169,11 @@ impl<'a> Context<'a> {
         let key = Named::new((self.shard.hash, components)).hash;
         let build = || BuiltShard::constrained(&prepared, self.shard.value.clone(), &constraints);
         self.form(|shards| &mut shards.constrained, key, build)
+    }
+
+    /// Removes the charts of chains whose strings the sentences are read with: such chains have ended.
+    pub fn end_chains(&self) {
+        self.cache.models.end_chains(self.model(), self.shard.hash);
     }
 
     /// The sentences, prepared for chains.

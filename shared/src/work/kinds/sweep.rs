@@ -186,11 +186,13 @@ fn sweep(prepared: &Prepared, items: &Items, work: &Sweeps, at_once: u32) -> Res
         strings = state.uses(state.check(items).expect("the state of a chain is one of its sentences"));
         let is_segment = |label: &str| segments.iter().any(|&symbol| prepared.grammar.name(symbol) == label);
         let occurrences = 0..items.occurrences().len();
-        analyses.extend(
-            checked(occurrences)
-                .filter_map(|occurrence| chain.tree(occurrence))
-                .map(|tree| Analysis { ends: tree.segment_ends(is_segment), tree: tree.to_string() }),
-        );
+        let trees = checked(occurrences).filter_map(|occurrence| chain.tree(occurrence));
+        analyses.extend(trees.map(|tree| {
+            let mut analysis = Analysis { ends: tree.segment_ends(is_segment), tree: tree.to_string() };
+            analysis.ends.shrink_to_fit();
+            analysis.tree.shrink_to_fit();
+            analysis
+        }));
     }
     let uses = chain.uses().to_vec();
     let shard_state = match left {
