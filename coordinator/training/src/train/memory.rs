@@ -21,7 +21,7 @@ use super::segment_lengths::MANY_SYMBOLS;
 use super::text::Text;
 
 /// Bytes of a chain for each symbol of a corpus of sounds or letters, as measured (docs/results/segment.md);
-const OF_SOUND: u64 = 650;
+const OF_SOUND: u64 = 600;
 /// of a corpus of more than [`MANY_SYMBOLS`], whose words are shorter.
 const OF_SYLLABLE: u64 = 1_100;
 
