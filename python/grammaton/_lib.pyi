@@ -13,6 +13,7 @@ __all__ = [
     "Run",
     "Stopped",
     "Watch",
+    "WordClasses",
     "__commit__",
     "__version__",
     "arcs_svg",
@@ -83,6 +84,8 @@ class Model:
     @property
     def kind(self) -> str: ...
     @property
+    def has_word_classes(self) -> bool: ...
+    @property
     def separator(self) -> str: ...
     @property
     def grammar(self) -> str: ...
@@ -99,6 +102,15 @@ class Model:
         n_best: int | None = None,
         threads: int | None = None,
     ) -> Parser: ...
+
+@final
+class WordClasses:
+    @staticmethod
+    def beside(model: str | os.PathLike[str]) -> WordClasses | None: ...
+    @staticmethod
+    def from_tsv(table: str) -> WordClasses: ...
+    def to_tsv(self) -> str: ...
+    def tags(self, words: list[str]) -> list[str | None]: ...
 
 @final
 class Parser:

@@ -58,16 +58,19 @@ class Model:
     ['abba', 'ba']
     """
 
-    def __init__(self, model: _lib.Model) -> None:
+    def __init__(self, model: _lib.Model, classes: _lib.WordClasses | None = None) -> None:
         self._model = model
+        self._classes = classes
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Model:
-        """Reads a folder of results, its folder `model`, or a `model.bin`. `FileNotFoundError` if there is none, `ValueError` if it is damaged."""
-        return Model(_lib.Model.load(path))
+        """Reads a folder of results, its folder `model`, or a `model.bin`, and the `classes.tsv` of a model whose tags are classes of words, if it is there.
+        `FileNotFoundError` if there is no model, `ValueError` if one of both is damaged."""
+        model = _lib.Model.load(path)
+        return Model(model, _lib.WordClasses.beside(path) if model.has_word_classes else None)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickle, (self._model.to_bytes(),)
+        return _unpickle, (self._model.to_bytes(), None if self._classes is None else self._classes.to_tsv())
 
     @property
     def kind(self) -> str:
@@ -116,7 +119,7 @@ class Model:
         """Analyses sentences on all cores, some thousands at a time, in their order.
 
         `texts` are lines in the format of the training corpus; for a model of trees, lines or lists of words; for a dependency model, lists of rows
-        `(word, tag, …)` or of tags. `decoder` is `viterbi`, `mbr`, `mbr-tree`, `vote` (of the models of all chains), `contexts` (by the symbols around boundaries) or `crf` (as annotated lines correct these);
+        `(word, tag, …)` or of tags, and if its tags are classes of words, lines, lists of words or of rows, of which it reads the words and leaves out punctuation. `decoder` is `viterbi`, `mbr`, `mbr-tree`, `vote` (of the models of all chains), `contexts` (by the symbols around boundaries) or `crf` (as annotated lines correct these);
         `viterbi` or `max-rule`; `viterbi` or `mbr-arcs`. By default it is `mbr-arcs` of a dependency model, else `crf` if the model has learned from annotated
         lines, else `contexts` if it has learned these, else `vote` if it has several models, else `viterbi`. `closed` uses learned strings only. `boundaries` asks for the probabilities of boundaries, `n_best`
         for so many of the best analyses, which the decoders `mbr-tree`, `max-rule` and `mbr-arcs` do not rank. `ValueError` for another decoder, or a text with a line break.
@@ -142,7 +145,7 @@ class Model:
                 for tree, status, found in parser.trees(words):
                     yield Parse(status, brackets=tree, n_best=tuple(found) if ranks else None)
             else:
-                rows = [_rows(text) for text in batch]
+                rows = [_rows(text) if self._classes is None else _classed(text, self._classes) for text in batch]
                 for row, (heads, status, ranked) in zip(rows, parser.heads([tags for _, tags in rows]), strict=True):
                     sentence = Dependencies(tuple(row[0]), tuple(row[1]), tuple(heads))
                     best = tuple((probability, replace(sentence, heads=tuple(others))) for probability, others in ranked)
@@ -152,8 +155,8 @@ class Model:
         return f"<grammaton.Model of {self.kind}, parameters {self.parameters_sha256[:8]}>"
 
 
-def _unpickle(data: bytes) -> Model:
-    return Model(_lib.Model.from_bytes(data))
+def _unpickle(data: bytes, classes: str | None) -> Model:
+    return Model(_lib.Model.from_bytes(data), None if classes is None else _lib.WordClasses.from_tsv(classes))
 
 
 def _joined(tokens: Any) -> str:
@@ -165,6 +168,13 @@ def _joined(tokens: Any) -> str:
 def _rows(sentence: Sequence[Any]) -> tuple[list[str], list[str]]:
     """Words and tags."""
     if isinstance(sentence, str):
-        raise TypeError("a dependency model takes lists of rows (word, tag), or of tags, found text")
+        raise TypeError("a dependency model takes lists of rows (word, tag), or of tags, found text; a model whose tags are classes of words takes text if `classes.tsv` is beside it")
     tags = [row if isinstance(row, str) else row[1] for row in sentence]
     return [row if isinstance(row, str) else row[0] for row in sentence], tags
+
+
+def _classed(sentence: str | Sequence[Any], classes: _lib.WordClasses) -> tuple[list[str], list[str]]:
+    """Words but for punctuation, and their classes."""
+    words = sentence.split() if isinstance(sentence, str) else [row if isinstance(row, str) else row[0] for row in sentence]
+    tags = classes.tags(words)
+    return [word for word, tag in zip(words, tags, strict=True) if tag is not None], [tag for tag in tags if tag is not None]

@@ -4,6 +4,7 @@
 //! - `run`: training in this process, on threads of its own;
 //! - `segment`: the job of a text to segment, or of tagged sentences;
 //! - `model`: trained models;
+//! - `word_classes`: the tags of models that have learned from words alone;
 //! - `client`: a client of a service;
 //! - `drawing`: pictures of trees;
 //! - `export`: results in the formats of other programs;
@@ -22,6 +23,7 @@ mod model;
 mod run;
 mod segment;
 mod wait;
+mod word_classes;
 
 use pyo3::prelude::*;
 
@@ -46,6 +48,8 @@ mod _lib {
     use super::run::{Run, stop_all};
     #[pymodule_export]
     use super::segment::{compare, dependencies_job, morphemes_job, segment_job, segmented, suggest};
+    #[pymodule_export]
+    use super::word_classes::WordClasses;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

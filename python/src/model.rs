@@ -17,6 +17,7 @@ use grammaton::models::decode::n_best::{Distinct, Ranked};
 use grammaton::models::dmv::heads::flat;
 use grammaton::models::dmv::nouns;
 use grammaton::models::latent::parse;
+use grammaton::models::word_classes::are_classes;
 use grammaton::saved::reader::{Asked, Criterion, ModelReader, Reading};
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
@@ -79,6 +80,13 @@ impl Model {
             Kind::Trees => "trees",
             Kind::Dependencies => "dependencies",
         }
+    }
+
+    /// Whether its tags are classes of words.
+    #[getter]
+    fn has_word_classes(&self) -> bool {
+        let names = self.0.model.of_grammar().and_then(|model| nouns::tags(&model.grammar));
+        names.is_some_and(|names| are_classes(&names))
     }
 
     /// What stands between symbols of a segment: nothing if they are characters.

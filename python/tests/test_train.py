@@ -486,6 +486,24 @@ def test_heads_of_tagged_words(tmp_path: Path) -> None:
         grammaton.dependencies([rows], tags="pos")
 
 
+def test_heads_of_words_without_tags(tmp_path: Path) -> None:
+    text = tmp_path / "raw.txt"
+    lines = [f"the {noun} {verb} ." for noun in ("dog", "cat", "hen") for verb in ("barks", "sleeps", "runs")]
+    text.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.warns(UserWarning, match="tags are induced"):
+        found = grammaton.dependencies(text, tags="induce", dir=tmp_path / "heads")
+    model = found.model
+    expected = heads(found)[0][:3]
+    for sentence in ("the dog barks .", ["the", "dog", "barks"], [("the", "DET"), ("dog", "_"), ("barks", "_")]):
+        for by in (model, pickle.loads(pickle.dumps(model)), grammaton.Model.load(tmp_path / "heads" / "model")):
+            [parse] = by.parse([sentence])
+            assert isinstance(parse.tree, grammaton.Dependencies)
+            assert (parse.tree.words, parse.tree.heads) == (("the", "dog", "barks"), expected)
+    (tmp_path / "heads" / "classes.tsv").unlink()
+    with pytest.raises(TypeError, match=r"classes\.tsv"):
+        list(grammaton.Model.load(tmp_path / "heads").parse(["the dog barks ."]))
+
+
 def test_models_of_several_chains_vote(corpus: Path, tmp_path: Path, grammaton_command: Command) -> None:
     out, table = tmp_path / "out", tmp_path / "boundaries.tsv"
     grammaton.segment(corpus, grammar="unigram", chains=2, sweeps=3, dir=out)

@@ -1,7 +1,7 @@
 //! The file of the word classes that are the tags of a dependency model, beside the model.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow};
 use grammaton::data::dependency::{Document, Tags};
@@ -19,12 +19,19 @@ pub fn tagged(document: &Document, classes: &WordClasses, name: &str) -> Result<
     Ok((Document::read(text.as_bytes(), &format!("{name} with word classes"), Tags::Xpos)?, text))
 }
 
-/// The word classes beside the model at `model`, a folder or its file.
+/// The path of the word classes of the model at `model`, a folder or its file: beside it; of the folder `model` of results, in the folder of these.
+pub fn path(model: &Path) -> PathBuf {
+    let folder = if model.is_dir() { model } else { model.parent().unwrap_or(model) };
+    let of_results = folder.parent().filter(|_| folder.ends_with("model")).map(|results| results.join(FILE));
+    of_results.filter(|path| path.exists()).unwrap_or_else(|| folder.join(FILE))
+}
+
+/// The word classes of the model at `model`.
 ///
 /// # Errors
 /// If the file is missing or faulty.
 pub fn beside(model: &Path) -> Result<WordClasses> {
-    let path = if model.is_dir() { model.join(FILE) } else { model.with_file_name(FILE) };
+    let path = path(model);
     let table = fs::read_to_string(&path).with_context(|| {
         format!(
             "{}: cannot read the word classes that are the tags of the model; `grammaton dependencies` wrote them beside the corpus",
