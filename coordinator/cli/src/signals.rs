@@ -3,8 +3,7 @@
 //! [`Signals`] waits for them. [`Stopper`] stops a training run: the first signal stops it cleanly, the second one ends the
 //! process at once. [`end_first_process`] is for all other commands in a container.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -12,6 +11,7 @@ use basics::streams::tell;
 use fleet::Handle;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
 use tracing::info;
 
 /// A signal to stop this process.
@@ -40,8 +40,15 @@ impl Signal {
     }
 }
 
-/// Whether a command has listened for signals, so that it answers them.
-static ANSWERED: AtomicBool = AtomicBool::new(false);
+/// What ends the first process of a container until a command listens for signals.
+static FIRST: Mutex<Option<First>> = Mutex::new(None);
+
+struct First {
+    /// Asks it to end.
+    end: oneshot::Sender<()>,
+    /// Closed when it has.
+    ended: mpsc::Receiver<()>,
+}
 
 /// The signals of this process, from the moment of listening.
 pub struct Signals {
@@ -61,8 +68,12 @@ impl Signals {
             terminate: of(SignalKind::terminate())?,
             _file_size: of(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()))?,
         };
-        // Not before: a signal in between would be lost.
-        ANSWERED.store(true, Ordering::SeqCst);
+        // Not before, and it looks for signals once more: one that came in between would be lost.
+        if let Some(First { end, ended }) = FIRST.lock().take()
+            && end.send(()).is_ok()
+        {
+            let _ = ended.recv();
+        }
         Ok(signals)
     }
 
@@ -82,16 +93,17 @@ pub fn end_first_process() -> Result<()> {
         return Ok(());
     }
     let (runtime, mut signals) = listen_alone()?;
-    ANSWERED.store(false, Ordering::SeqCst);
-    let end = async move {
-        loop {
-            let signal = signals.next().await;
-            if !ANSWERED.load(Ordering::SeqCst) {
-                std::process::exit(signal.exit_code().into());
-            }
+    let (end, asked) = oneshot::channel();
+    let (ends, ended) = mpsc::channel();
+    *FIRST.lock() = Some(First { end, ended });
+    let listen = async move {
+        tokio::select! {
+            biased;
+            signal = signals.next() => std::process::exit(signal.exit_code().into()),
+            _ = asked => drop(ends),
         }
     };
-    on_a_thread(runtime, end)
+    on_a_thread(runtime, listen)
 }
 
 /// The signals, and a runtime that is for them alone.
